@@ -49,7 +49,7 @@ def around_the_estimate(problem: Problem, p: float = 0.05) -> sf.LsviNew:
         )
 
     agent.cost_confidence = CostConfidence(
-        agent.options.ridges, (), radius, dual=False, prior=True, scale=1.0, guard=True
+        agent.options.ridges, (), radius, shaped=0.0, dual=False, prior=True, scale=1.0, guard=True
     )
     agent.replan()
     return agent

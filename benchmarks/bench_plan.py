@@ -21,7 +21,6 @@ import resource
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from typing import Any
 
 import numba
@@ -33,6 +32,7 @@ from benchmarks.numpy_plan import numpy_plan
 from benchmarks.problems import learned, random_problem
 from benchmarks.rows_per_pair import rows_per_pair
 from benchmarks.timing import best_of, show
+from surefoot.plan.confidence import default_ridge
 from surefoot.plan.directed import MOST_TARGETS
 from surefoot.plan.hope import reached
 
@@ -110,8 +110,8 @@ def counts(agent: sf.LsviNew) -> tuple[float, float]:
             total_bytes += share * 8 * n * dp + 4 * n
             total_flops += share * (2 * n * dp + 2 * layer.n_pairs * dp * (dp + 2))
         if len(sweeps) > 1:
-            total_bytes += float(met.mean()) * 8 * rows * d
-            total_flops += float(met.mean()) * 2 * rows * d * (d + MOST_TARGETS + 1)
+            total_bytes += 8 * len(met) * d
+            total_flops += 2 * len(met) * d * (d + MOST_TARGETS + 1)
     return total_bytes, total_flops
 
 
@@ -175,14 +175,19 @@ def against_the_limit() -> list[dict[str, Any]]:
 
 
 def with_a_gap() -> list[dict[str, Any]]:
-    """A plan that explores, against its own hard floor and against a plan of bonuses with one multiplier of the
-    ball: the plans before there were more. In processor time on one thread, so that a busy machine matters little."""
+    """A plan that explores, against its own hard floor and against a plan of bonuses with three even ridges and one
+    multiplier of the ball: the plans before there were gaps. In processor time on one thread, so that a busy machine
+    matters little."""
     rows, threads = [], numba.get_num_threads()
     numba.set_num_threads(1)
     for (triplets, dim, _), target in zip(SIZES, (8.0, None, 2.0), strict=True):
         problem = random_problem(triplets, dim, HORIZON, BRANCHING)
-        agents = [learned(problem, GAP_ROWS, exploration=kind) for kind in ("ideas", "directed")]
-        agents[0].cost_confidence = replace(agents[0].cost_confidence, multipliers=(1.0,))
+        s = default_ridge(problem)
+        three = [0.1 * s, s, 10.0 * s]
+        agents = [
+            learned(problem, GAP_ROWS, ridges=three, multipliers=[1.0]),
+            learned(problem, GAP_ROWS, exploration="directed"),
+        ]
         seconds, work = [float("inf")] * 2, 2.0 * triplets * dim * dim
         x, square, step = np.ones((triplets, dim)), np.eye(dim), _rows_in_cache(dim)
         out, rate = np.empty(-(-triplets // step)), float("inf")

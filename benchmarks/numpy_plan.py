@@ -1,6 +1,6 @@
 """The same plan in plain vectorised NumPy: what a careful person would write first. Kept to be beaten, and to check.
 
-One eigendecomposition per step, matrix products for the quadratic forms, ``reduceat`` for the segments, nothing
+One decomposition per step, matrix products for the quadratic forms, ``reduceat`` for the segments, nothing
 compiled, nothing shared between layers. Spec 3 to 6, certified profile, without the rounding guard.
 """
 
@@ -36,6 +36,28 @@ def sums(bank: Any, r: int) -> tuple[Array, Array]:
     return lower + np.tril(lower, -1).T, bank.state.targets[0].reshape(m, -1, dim)[:, r]
 
 
+Whitened = tuple[Array, Array, float, float]  # s (d,), y (m, d), the growth of the log-determinant, λ
+
+
+def even(ridges: list[float], gram: Array, targets: Array) -> tuple[Array, list[Whitened]]:
+    """In the eigenbasis of the data, beside λI of every λ."""
+    e, basis = np.linalg.eigh(gram)
+    e, b = np.maximum(e, 0.0), targets @ basis
+    return basis, [(e / np.sqrt(e + x), b / np.sqrt(e + x), float(np.log1p(e / x).sum()), x) for x in ridges]
+
+
+def shaped(agent: sf.LsviNew, r: int, gram: Array, targets: Array) -> tuple[Array, list[Whitened]]:
+    """Beside λN, whose N the agent made before any data."""
+    (ridge,), dim = agent.constants["ridges"], len(gram)
+    ridge *= agent.constants["shaped"]
+    beside = ridge * agent.costs.shapes.reshape(-1, dim, dim)[r]
+    root = np.linalg.cholesky(gram + beside)
+    left, s, turned = np.linalg.svd(solve_triangular(root, gram, lower=True))
+    y = (left.T @ solve_triangular(root, targets.T, lower=True)).T
+    growth = 2 * np.log(np.diag(root)).sum() - np.linalg.slogdet(beside)[1]
+    return turned.T, [(s, y, float(growth), ridge)]
+
+
 def numpy_plan(agent: sf.LsviNew) -> NumpyPlan:
     """The plan that ``agent`` would make now, from its data and constants."""
     problem, graph = agent.problem, agent.problem.graph
@@ -56,20 +78,19 @@ def numpy_plan(agent: sf.LsviNew) -> NumpyPlan:
             z = x - rho[:, None] * x0
         size = np.linalg.norm(z, axis=1)[:, None]
         upper, lower = size * norms, -size * norms
-        e, basis = np.linalg.eigh(gram)
-        e, w = np.maximum(e, 0.0), z @ basis
         union = m * (1 if problem.stationary_costs else H) * n_ridges
-        for ridge in c["ridges"]:
-            log_det = float(np.log1p(e / ridge).sum())
+        basis, whitened = shaped(agent, r, gram, targets) if c["shaped"] else even(c["ridges"], gram, targets)
+        w = z @ basis
+        for s, told, log_det, ridge in whitened:
             for j, (limit, L) in enumerate(zip(limits, norms, strict=True)):
-                b, R = targets[j] @ basis, limit.noise * math.sqrt(log_det + 2 * math.log(union / p))
+                y, R = told[j], limit.noise * math.sqrt(log_det + 2 * math.log(union / p))
                 R += limit.misspecification * math.sqrt(agent.costs.spread[r, 0])
                 R = max(R, 1e-6 * L * math.sqrt(ridge))
                 for multiple in c["multipliers"]:
                     k = multiple * (R / L) ** 2
-                    D = e * e + k * (e + ridge)
-                    radius = math.sqrt(R * R + k * (L**2 - float((b * b / D).sum())))
-                    centre, width = w @ (e * b / D), radius * np.sqrt((w * w) @ ((e + ridge) / D))
+                    D = s * s + k
+                    radius = math.sqrt(R * R + k * (L**2 - float((y * y / D).sum())))
+                    centre, width = w @ (s * y / D), radius * np.sqrt((w * w) @ (1 / D))
                     upper[:, j] = np.minimum(upper[:, j], centre + width)
                     lower[:, j] = np.maximum(lower[:, j], centre - width)
         error = np.array([limit.misspecification for limit in limits]) * (1 + np.abs(rho))[:, None]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 import surefoot as sf
@@ -55,10 +57,12 @@ def random_problem(
     )
 
 
-def learned(problem: sf.Problem, rows: int = 2000, seed: int = 0, exploration: str = "ideas") -> sf.LsviNew:
+def learned(
+    problem: sf.Problem, rows: int = 2000, seed: int = 0, exploration: str = "ideas", **options: Any
+) -> sf.LsviNew:
     """An agent whose regressions hold ``rows`` observations of random triplets per step."""
     rng = np.random.default_rng(seed)
-    agent = sf.LsviNew(problem, exploration=exploration)
+    agent = sf.LsviNew(problem, exploration=exploration, **options)
     truth = rng.normal(size=problem.graph.cost_dim)
     truth *= 0.4 / np.linalg.norm(truth)
     for h, layer in enumerate(problem.graph.layers):

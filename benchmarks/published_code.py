@@ -125,7 +125,7 @@ def safe_sets(folder: Path, seed: int) -> str:
             worst = max(worst, abs(upper + world.l[s, a]), abs(lower + world.u[s, a])) if a else worst
             proved[s, a] = upper <= CLIMB
             there = [h for h in range(problem.horizon - 1) if s in problem.states(h)]
-            mine[s, a] = any(met[h][problem.pair_index(h, s, a)] for h in there)
+            mine[s, a] = any(problem.pair_index(h, s, a) in met[h] for h in there)
         other += int((proved != world.S)[:, 1:].sum() + (mine != world.S_hat)[:, 1:].sum())
         sizes.append(int(world.S_hat[:, 1:].sum()))
     return f"bounds differ by {worst:.1e}, sets by {other} moves; they had {sizes} of {len(moves) - 1}"

@@ -118,6 +118,7 @@ def measure(path: Path, limit: float, mapped: bool, workers: int, rounds: int, d
             times["from_memory"] = against_reading(agent, rounds, False)
     else:
         times["plan"] = min((timed(agent.replan) for _ in range(rounds)), key=lambda one: one["seconds"])
+    assert not agent.plan_failure, agent.plan_failure
     plan, told = agent.plan, hashlib.sha256()
     for part in (*plan.values.value, *plan.values.action, *plan.certified_sets.pairs):
         told.update(np.ascontiguousarray(part).tobytes())
@@ -187,11 +188,11 @@ def no_cache(problem: sf.Problem) -> Iterator[None]:
     tables = {id(layer.cost_features) for layer in problem.graph.layers}
 
     class Dropping(ReadAhead):
-        def __init__(self, arrays: Iterable[Any]) -> None:
+        def __init__(self, arrays: Iterable[Any], *only: Any) -> None:
             found = list(arrays)
             if not tables.isdisjoint(map(id, found)):
                 drop(problem)
-            super().__init__(found)
+            super().__init__(found, *only)
 
     with mock.patch.object(mapped_plans, "ReadAhead", Dropping):
         yield

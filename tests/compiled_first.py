@@ -5,31 +5,27 @@ Nothing here is checked. Compiled code is kept on disk, where the other process 
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Callable
-from pathlib import Path
+import numpy as np
 
 import surefoot as sf
+from surefoot.monitor.monitor import Monitor
 
 
-def _learner(*, in_float32: bool = False) -> None:
-    """Plans and compiled runs, of features in either width."""
+def _plans() -> None:
+    sf.LsviNew(sf.worlds.make("thermal/testing").problem)
+
+
+def _runs_and_monitors() -> None:
+    """Those of a learner use what is compiled for the fallback."""
     world = sf.worlds.make("thermal/testing")
-    if in_float32:
-        world = world.stored_in_float32()
-    sf.run(sf.LsviNew(world.problem), world, episodes=3, seed=0)
-
-
-def _study() -> None:
-    """Opening one compiles the monitor."""
-    with tempfile.TemporaryDirectory() as folder:
-        sf.Study.open(Path(folder) / "study", sf.worlds.make("thermal/testing").problem).close()
-
-
-PARTS: tuple[Callable[[], None], ...] = (_learner, lambda: _learner(in_float32=True), _study)
+    sf.run(sf.agents.make("fallback", world.problem), world, episodes=3, seed=0)
+    monitor, steps = Monitor(world.problem, 0.01), world.problem.horizon - 1
+    for _ in range(40):  # a second window begins
+        for h in range(steps):
+            monitor.observe(h, 0, np.zeros(len(world.problem.limits)))
+    monitor.restore(monitor.arrays())
 
 
 def compile_first(worker: int) -> None:
-    """The share of a worker: the first takes what almost every test needs, the second what many need later."""
-    for part in PARTS[:1] if worker == 0 else PARTS[1:]:
-        part()
+    """The share of a worker: half of it each."""
+    (_plans, _runs_and_monitors)[worker]()

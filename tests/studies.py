@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 import surefoot as sf
+from surefoot.audits.bounds import Confidence
 from surefoot.errors import OutOfOrder
 from surefoot.monitor.monitor import Alarm, Monitor
 from surefoot.storage.disk import FileLayer
@@ -370,3 +371,12 @@ def learnt(study: sf.Study, world: sf.World, episodes: int = 150, seed: int = 0)
     """A study that has seen enough to leave the fallback."""
     go_on(study, Plant(world, seed), episodes)
     return study
+
+
+def confidence_of(agent: sf.LsviNew) -> Confidence:
+    """What the audit makes bounds with, of an agent on its own."""
+    own, options = agent.constants, agent.options
+    given = [tuple(own[name]) for name in ("ridges", "ridge_ratios", "multipliers")]
+    return Confidence(
+        given[0], own["shaped"], given[1], given[2], options.failure_probability, own["safety_radius_scale"], None
+    )

@@ -14,6 +14,7 @@ from decimal import ROUND_CEILING, Context, Decimal
 from typing import Any, Union, get_args, get_origin
 
 import numpy as np
+from numpy.typing import NDArray
 
 from surefoot.errors import InvalidInput
 
@@ -68,6 +69,19 @@ def of_kind(value: object, kind: type, rule: str, fix: str = "") -> None:
     """Refuse an argument of another type."""
     if not isinstance(value, kind):
         raise InvalidInput(rule, got=f"a {type(value).__name__}", fix=fix)
+
+
+def refuse_first(
+    marked: NDArray[np.bool_],
+    rule: str,
+    place: Callable[[int], str],
+    fix: str = "",
+    got: Callable[[int], str] | str = "",
+) -> None:
+    """Refuse the first of what is marked, if anything is."""
+    if marked.any():
+        i = int(np.argmax(marked))
+        raise InvalidInput(rule, where=place(i), got=got if isinstance(got, str) else got(i), fix=fix)
 
 
 # --- arguments of formulas, by name; a NaN never passes -----------------------------------------------------

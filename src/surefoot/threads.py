@@ -1,7 +1,7 @@
 """How many threads are used, and for what.
 
 BLAS uses one while a plan is made: with more, the last digits would depend on the machine. Our own kernels use several,
-one block each.
+which share nothing.
 """
 
 from __future__ import annotations
@@ -11,14 +11,15 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import cache
-from types import FunctionType
 from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
 ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+PARTS = 4  # ranges for each thread: one that is held up is helped by the others
 
 
 @cache
@@ -67,7 +68,8 @@ def one_thread() -> None:
 def usable_threads() -> int:
     """How many threads our kernels may use.
 
-    Thread pools survive neither a fork nor a second caller, and a worker process already has its core.
+    Threads do not survive a fork, a thread that is not the main one is one of several, and a worker process already
+    has its core.
     """
     import numba
 
@@ -77,12 +79,31 @@ def usable_threads() -> int:
     return int(numba.get_num_threads())
 
 
-def serial_and_parallel(kernel: Callable[..., Any]) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """A kernel compiled for one thread and for several; the two must give the same bits."""
-    import numba
+def in_ranges(n: int, much: bool, work: Callable[..., None], *arrays: Any) -> None:
+    """``work(first, end, *arrays)`` for ranges that make up 0 … n: one, or several on threads if there is much to do.
 
-    # numba stores compiled code by the function's name, whatever its options: under one name, the code for several
-    # threads would be found on disk when that for one is asked for.
-    twin = FunctionType(kernel.__code__, kernel.__globals__, f"{kernel.__name__}_parallel")
-    twin.__qualname__, twin.__module__ = twin.__name__, kernel.__module__
-    return numba.njit(cache=True)(kernel), numba.njit(cache=True, parallel=True)(twin)
+    Ranges must share nothing, so that their number and order change no bit, and ``work`` call what is compiled with
+    ``nogil``. (Numba's own threads need code of their own, with ``parallel=True``, which takes far longer to compile.)
+    """
+    threads = usable_threads() if much else 1
+    if threads == 1:
+        return work(0, n, *arrays)
+    ranges = iter([(n * i // (PARTS * threads), n * (i + 1) // (PARTS * threads)) for i in range(PARTS * threads)])
+
+    def some() -> None:
+        for first, end in ranges:  # whoever is done takes the next
+            work(first, end, *arrays)
+
+    others = [_pool(threads - 1).submit(some) for _ in range(threads - 1)]
+    try:
+        some()
+    finally:
+        wait(others)  # whatever happens, nobody writes once this returns
+    for other in others:
+        other.result()
+    return None
+
+
+@cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads, "surefoot")

@@ -352,7 +352,7 @@ def test_a_cost_that_was_not_measured(kind: str) -> None:
     agent.end_episode()
     saved = agent.checkpoint()
     for name, array in saved.items():
-        if "costs" in name:
+        if "costs" in name and not name.endswith("shapes"):  # what stands beside the data is no part of them
             data = array[:FACTOR] if name.endswith("squares") else array  # a factor begins as √λ I
             assert not data.any(), name
     if before is not None:

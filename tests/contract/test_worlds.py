@@ -250,7 +250,7 @@ def test_thermal_options() -> None:
     assert len(fine.problem.states(7)) == 15
     assert worlds.make("thermal/small", bound=0.7).problem.limits[0].bound == 0.7
     assert worlds.make("thermal/small", noise_scale=0.2, noise="uniform").problem.limits[0].noise == 0.2
-    with pytest.raises(InvalidInput, match="resolution must be a whole number above 0: 0"):
+    with pytest.raises(InvalidInput, match="resolution must be a whole number, at least 1: 0"):
         worlds.make("thermal/small", resolution=0)
     with pytest.raises(InvalidInput, match="probabilities do not sum to one"):
         worlds.make("thermal/small", climate=(0.5, 0.3, 0.1))

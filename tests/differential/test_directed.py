@@ -9,6 +9,7 @@ import numpy as np
 import surefoot as sf
 from tests.differential import test_priors
 from tests.differential.compare import Comparison, compare, problem_of
+from tests.differential.test_reference import ridges
 from tests.reference.directed import DirectedReference
 from tests.reference.generate import random_history, random_tables
 from tests.reference.history import feed
@@ -19,12 +20,13 @@ BATCHES, BATCH, P = 6, 17, 0.05  # of problems; a third of them by default
 FAMILIES = 40
 
 
-def options(number: int) -> dict[str, float]:
+def options(number: int) -> dict[str, Any]:
     """Values that are clipped, and that are not; budgets that bind, and that do not."""
     return {
         "optimism": (1.0, 0.1, 0.02)[number % 3],
         "replan_growth": (0.1, 0.5, 0.0)[number // 3 % 3],
         "budget": 1.0 if number % 5 == 0 else 30.0,
+        **ridges(number),
     }
 
 
@@ -39,8 +41,8 @@ def tables_of(number: int, seed: int) -> Tables:
 
 def play(number: int, seed: int) -> tuple[Comparison, DirectedReference]:
     tables, chosen, tally = tables_of(number, seed), options(number), Comparison()
-    agent = sf.LsviNew(problem_of(tables), P, exploration="directed", **chosen)  # type: ignore[arg-type]
-    reference = DirectedReference(tables, P, **chosen)  # type: ignore[arg-type]
+    agent = sf.LsviNew(problem_of(tables), P, exploration="directed", **chosen)
+    reference = DirectedReference(tables, P, **chosen)
     rng = np.random.default_rng([seed, number, 3])
     for k, episode in enumerate(random_history(tables, reference, int(rng.integers(5, 41)), rng)):
         if reference.doubtful:
@@ -77,9 +79,9 @@ def test_directed_exploration_in_several_families_agrees_with_the_reference(seed
     for number in range(FAMILIES):
         tables, rng = tables_of(5000 + number, seed), np.random.default_rng([seed, number, 6])
         known, chosen, tally = random_declared(tables, rng), {**options(number), "replan_growth": 0.0}, Comparison()
-        agent = sf.LsviNew(test_priors.problem_of(tables, known), P, exploration="directed", **chosen)  # type: ignore[arg-type]
+        agent = sf.LsviNew(test_priors.problem_of(tables, known), P, exploration="directed", **chosen)
         agent._departs = lambda *_: False  # type: ignore[method-assign]  # the history is drawn without offsets
-        reference = DirectedPriorReference(tables, P, declared=known, **chosen)  # type: ignore[arg-type]
+        reference = DirectedPriorReference(tables, P, declared=known, **chosen)
         for k, episode in enumerate(random_history(tables, reference, 12, rng)):
             if reference.doubtful:
                 break

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from typing import Any
 
 import numba
 import numpy as np
 import pytest
 
+import surefoot as sf
 from benchmarks.numpy_plan import numpy_plan
 from benchmarks.problems import learned, random_problem
+from surefoot import threads
 from surefoot.estimate import kernels
 from surefoot.plan import kernels as sweeps
 
@@ -24,13 +24,13 @@ def everything(plan: Any) -> list[np.ndarray]:
 def test_one_and_two_threads_give_the_same_bits(stationary: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     agent = learned(random_problem(20_000, 12, horizon=4, stationary=stationary), rows=300)
     agent.replan()
-    plans = [everything(agent.plan)]  # by the kernels for one thread
+    plans = [everything(agent.plan)]  # all at once
     for module in (kernels, sweeps):
         monkeypatch.setattr(module, "WORTH_THREADS", 1)  # threads even for a small problem
     before = numba.get_num_threads()
     try:
-        for threads in (1, min(2, numba.config.NUMBA_NUM_THREADS)):
-            numba.set_num_threads(threads)
+        for number in (1, min(2, numba.config.NUMBA_NUM_THREADS)):
+            numba.set_num_threads(number)
             agent.replan()
             plans.append(everything(agent.plan))
     finally:
@@ -38,23 +38,18 @@ def test_one_and_two_threads_give_the_same_bits(stationary: bool, monkeypatch: p
     assert all(np.array_equal(one, two) and np.array_equal(one, alone) for alone, one, two in zip(*plans, strict=True))
 
 
-SMALL_PLAN = """
-import surefoot as sf
-sf.LsviNew(sf.worlds.make("thermal/small").problem)
-from numba.np.ufunc import parallel
-print(parallel._is_initialized)
-"""
-
-
-def test_a_small_plan_wakes_no_threads_even_where_those_of_a_large_one_are_stored() -> None:
-    """numba stores code by name alone: the two kernels of a pair must not find each other's, where all are stored."""
-    threaded = "from surefoot.estimate import kernels\nfrom surefoot.plan import kernels as sweeps\n"
-    threaded += "kernels.WORTH_THREADS = sweeps.WORTH_THREADS = 1\n" + SMALL_PLAN
-    answers = [
-        subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.strip()
-        for program in (threaded, SMALL_PLAN)
-    ]
-    assert answers == ["True", "False"]
+def test_only_large_plans_wake_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    woken, pool = list[int](), threads._pool
+    monkeypatch.setattr(threads, "_pool", lambda number: woken.append(number) or pool(number))
+    monkeypatch.setattr(threads, "usable_threads", lambda: 2)
+    agent = sf.LsviNew(sf.worlds.make("thermal/small").problem)
+    assert not woken
+    for module in (kernels, sweeps):
+        with monkeypatch.context() as large:
+            large.setattr(module, "WORTH_THREADS", 1)
+            agent.replan()
+        assert set(woken) == {1}
+        woken.clear()
 
 
 @pytest.mark.parametrize("shared", [False, True])

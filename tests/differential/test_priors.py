@@ -9,6 +9,7 @@ import pytest
 from scipy import sparse
 
 import surefoot as sf
+from tests.differential.test_reference import ridges
 from tests.reference.generate import random_tables
 from tests.reference.history import feed, random_history
 from tests.reference.priors import Declared, PriorReference, random_declared
@@ -42,8 +43,8 @@ def problem_of(tables: Tables, known: Declared) -> sf.Problem:
     return sf.Problem.from_functions(**declared, limits=limits_of(tables, known))
 
 
-def agent_of(problem: sf.Problem) -> sf.LsviNew:
-    agent = sf.LsviNew(problem, P, exploration="ideas", replan_growth=0.0)
+def agent_of(problem: sf.Problem, **ridges: Any) -> sf.LsviNew:
+    agent = sf.LsviNew(problem, P, exploration="ideas", replan_growth=0.0, **ridges)
     agent._departs = lambda *_: False  # type: ignore[method-assign]  # the history below has no offsets
     return agent
 
@@ -77,8 +78,8 @@ def test_engine_agrees_with_the_reference(batch: int, seed: int) -> None:
     for number in range(batch * BATCH, (batch + 1) * BATCH):
         tables, rng = random_tables(number + 100_000 * seed), np.random.default_rng([seed, number, 7])
         known = random_declared(tables, rng)
-        agent = agent_of(problem_of(tables, known))
-        reference = PriorReference(tables, P, known, replan_growth=0.0)
+        agent = agent_of(problem_of(tables, known), **ridges(number))
+        reference = PriorReference(tables, P, known, replan_growth=0.0, **ridges(number))
         several += len(agent.costs.families) > 1
         faults, _ = faults_of(agent.plan, reference)
         assert not faults, (number, faults[:5])

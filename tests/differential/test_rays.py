@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import surefoot as sf
 from tests.differential.compare import Comparison, compare
+from tests.differential.test_reference import ridges
 from tests.drawn_worlds import center_of, ray_problem, ray_tables
 from tests.reference.generate import random_history
 from tests.reference.history import feed
@@ -20,9 +23,10 @@ CLOSE = 1e-6  # of intensities: a bound that touches its limit in passing has an
 def both(number: int, seed: int) -> tuple[sf.LsviNew, RayReference]:
     tables = ray_tables(number, seed)
     centre = {(h, s): center_of(tables, h, s) for h, s in tables.actions}
-    chosen = {"optimism": (1.0, 0.1)[number % 2], "replan_growth": 1e9, "explore": (0.1, 0.02, 0.02)}
-    agent = sf.LsviNew(ray_problem(tables), P, **chosen)  # type: ignore[arg-type]
-    return agent, RayReference(tables, centre, P, ridges=list(agent.options.ridges), **chosen)  # type: ignore[arg-type]
+    chosen: dict[str, Any] = {"optimism": (1.0, 0.1)[number % 2], "replan_growth": 1e9, "explore": (0.1, 0.02, 0.02)}
+    chosen |= ridges(number)
+    agent = sf.LsviNew(ray_problem(tables), P, **chosen)
+    return agent, RayReference(tables, centre, P, **chosen)
 
 
 def same_intensities(agent: sf.LsviNew, reference: RayReference, tally: Comparison) -> int:

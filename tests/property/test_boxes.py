@@ -26,7 +26,7 @@ def confidence(ridges: tuple[float, ...], *, guard: bool = True, scale: float = 
     def rule(ratio: float, ridge: float, noise: float, norm: float) -> float:
         return noise * math.sqrt(ratio + 2 * LOG_TERM)
 
-    return CostConfidence(ridges, (0.1, 1.0, 10.0), rule, dual=True, prior=True, scale=scale, guard=guard)
+    return CostConfidence(ridges, (0.1, 1.0, 10.0), rule, shaped=0.0, dual=True, prior=True, scale=scale, guard=guard)
 
 
 def upper_of(gram: Any, target: Any, z: Any, noise: float, known: CostConfidence) -> np.ndarray:

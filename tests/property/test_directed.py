@@ -38,7 +38,7 @@ def check(agent: sf.LsviNew) -> None:
         # values that transitions are learned from stay in the range that their confidence needs
         assert plan.targets[h].max() <= graph.horizon - h + 1e-9
         assert plan.targets[h].min() >= 0
-        assert not met[h][~np.repeat(certified.pairs[h], np.diff(layer.pair_ptr))].any()
+        assert np.repeat(certified.pairs[h], np.diff(layer.pair_ptr))[met[h]].all()
     assert plan.to_gain >= plan.gap >= 0
 
 

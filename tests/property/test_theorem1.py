@@ -4,7 +4,7 @@ The confidence set is computed here, from the raw observations and the formulas 
 is put on its boundary, where it hurts a given triplet most: γ̂ + radius·A⁻¹z/u is the point of a ridge's ellipsoid with
 the largest cost of z. With an anchor only the part across the anchor is free; the rest is known exactly.
 
-A truth that lies outside some other ellipsoid of the grid, or beyond ‖γ‖ ≤ L, is impossible: it is pulled towards the
+A truth that lies outside some other ellipsoid, or beyond ‖γ‖ ≤ L, is impossible: it is pulled towards the
 real truth until all allow it. So that margins do not hide errors, limits are set to the very upper bounds of a pair.
 """
 
@@ -27,6 +27,7 @@ from tests.reference.tables import Tables
 PROBLEMS = 24
 P = 0.05
 CLOSE = 1e-9
+SHAPED = 10.0  # κ
 MULTIPLES = (0.01, 0.1, 1.0, 10.0)  # of (R/L)², for which there are ellipsoids
 EVERY_MULTIPLE = [10.0 ** (k / 2) for k in range(-8, 9)]  # the worst of some is the worst of the intersection
 
@@ -36,16 +37,16 @@ EVERY_MULTIPLE = [10.0 ** (k / 2) for k in range(-8, 9)]  # the worst of some is
 
 @dataclass(frozen=True)
 class Noise:
-    """{γ : ‖b_j − Gγ‖ ≤ R_j in the norm of (G + λI)⁻¹}: what the data allow under one ridge, for every limit."""
+    """{γ : ‖b_j − Gγ‖ ≤ R_j in the norm of (G + λN)⁻¹}: what the data allow under one ridge, for every limit."""
 
     gram: np.ndarray  # (dc, dc)
-    ridge: float
+    ridge: np.ndarray  # (dc, dc)  λN
     targets: np.ndarray  # (m, dc)
     radii: np.ndarray  # (m,)
 
     def worst(self, z: np.ndarray, j: int, c: float, norm: float, inflate: float = 1.0) -> np.ndarray:
         """The γ of limit j with the largest ⟨γ, z⟩ in the ellipsoid that this set and c times the ball make."""
-        inverse, R = np.linalg.inv(self.gram + self.ridge * np.eye(len(z))), inflate * self.radii[j]
+        inverse, R = np.linalg.inv(self.gram + self.ridge), inflate * self.radii[j]
         M = self.gram @ inverse @ self.gram + c * np.eye(len(z))
         q = self.gram @ inverse @ self.targets[j]
         centre = np.linalg.solve(M, q)
@@ -68,7 +69,7 @@ class Knowledge:
         """The largest t ≤ 1 with inside + t·(outside − inside) allowed; negative where ``inside`` is not."""
         step, found = outside - inside, [_share(np.eye(len(inside)), inside, outside - inside, self.norms[j])]
         for one in self.noises:
-            inverse = np.linalg.inv(one.gram + one.ridge * np.eye(len(inside)))
+            inverse = np.linalg.inv(one.gram + one.ridge)
             found.append(_share(inverse, one.gram @ inside - one.targets[j], one.gram @ step, one.radii[j]))
         return min(found)
 
@@ -95,7 +96,28 @@ def regression(tables: Tables, h: int) -> int:
     return 0 if tables.stationary_costs else h
 
 
-def knowledge(tables: Tables, history: list[Episode], ridges: list[float]) -> list[Knowledge]:
+def ridges_of(tables: Tables, even: list[float] | None) -> list[list[tuple[float, np.ndarray]]]:
+    """(λ, N) for every regression: N = I of a grid, else λ = κ s and N = dc·mean(zzᵀ)/s + I/100."""
+    dim, rows = len(next(iter(tables.x.values()))), dict[int, list[np.ndarray]]()
+    for h in range(tables.horizon):
+        rows.setdefault(regression(tables, h), [])
+    for h, s, a, s2 in tables.triplets():
+        rows[regression(tables, h)].append(split(tables, h, tables.x[h, s, a, s2])[0])
+    last = tables.horizon - 1
+    for s in tables.terminal_reward:
+        if (x := tables.terminal_features(s)) is not None:
+            rows[regression(tables, last)].append(split(tables, last, x)[0])
+    if even is not None:
+        return [[(ridge, np.eye(dim)) for ridge in even] for _ in rows]
+    scale = float(np.mean([z @ z for own in rows.values() for z in own]))
+    shapes = []
+    for r in sorted(rows):
+        mean = sum((np.outer(z, z) for z in rows[r]), np.zeros((dim, dim))) / max(1, len(rows[r]))
+        shapes.append([(SHAPED * scale, dim * mean / scale + np.eye(dim) / 100.0)])
+    return shapes
+
+
+def knowledge(tables: Tables, history: list[Episode], even: list[float] | None) -> list[Knowledge]:
     """(S3) for every regression, straight from the observations."""
     m, dim = len(tables.limits), len(next(iter(tables.x.values())))
     rows: dict[int, list[Any]] = {regression(tables, h): [] for h in range(tables.horizon)}
@@ -106,16 +128,16 @@ def knowledge(tables: Tables, history: list[Episode], ridges: list[float]) -> li
         if episode.terminal is not None:
             h, (s, cost) = tables.horizon - 1, episode.terminal
             rows[regression(tables, h)].append((*split(tables, h, tables.terminal_features(s)), cost))
-    union = 2 * math.log(m * len(rows) * len(ridges) / P)
-    made = []
+    ridges, made = ridges_of(tables, even), []
+    union = 2 * math.log(m * len(rows) * len(ridges[0]) / P)
     for r in sorted(rows):
         z = np.array([row[0] for row in rows[r]]).reshape(-1, dim)
         target = np.array([np.array(row[2]) - row[1] for row in rows[r]]).reshape(-1, m)
         noises = []
-        for ridge in ridges:
-            root = math.sqrt(np.linalg.slogdet(np.eye(dim) + z.T @ z / ridge)[1] + union)
-            radii = [max(x.noise * root, 1e-6 * x.norm * math.sqrt(ridge)) for x in tables.limits]
-            noises.append(Noise(z.T @ z, ridge, (z.T @ target).T, np.array(radii)))
+        for ridge, shape in ridges[r]:
+            growth = np.linalg.slogdet(np.eye(dim) + np.linalg.solve(ridge * shape, z.T @ z))[1]
+            radii = [max(x.noise * math.sqrt(growth + union), 1e-6 * x.norm * math.sqrt(ridge)) for x in tables.limits]
+            noises.append(Noise(z.T @ z, ridge * shape, (z.T @ target).T, np.array(radii)))
         made.append(Knowledge(noises, np.array([x.norm for x in tables.limits])))
     return made
 
@@ -127,10 +149,11 @@ def knowledge(tables: Tables, history: list[Episode], ridges: list[float]) -> li
 class Case:
     tables: Tables
     history: list[Episode]
-    ridges: list[float]
+    ridges: list[float] | None  # even ones
 
     def plan(self, **options: Any) -> Any:
-        agent = sf.LsviNew(problem_of(self.tables), P, ridges=self.ridges, replan_growth=1e9, **options)
+        kind = {"shaped": SHAPED} if self.ridges is None else {"ridges": self.ridges}  # κ would follow the limits
+        agent = sf.LsviNew(problem_of(self.tables), P, replan_growth=1e9, **kind, **options)
         for episode in self.history:
             feed(agent, episode)
         agent.replan()
@@ -139,7 +162,7 @@ class Case:
 
 @cache
 def cases(seed: int) -> tuple[Case, ...]:
-    """Random problems and histories, with the default grid of ridges or one of it, limits drawn tight."""
+    """Random problems and histories, with the default ridge or even ones, limits drawn tight."""
     return tuple(_cases(seed))
 
 
@@ -148,8 +171,8 @@ def _cases(seed: int) -> Iterator[Case]:
         tables = random_tables(1000 * seed + number, misspecified=False)  # model errors: test_visits
         rng = np.random.default_rng([seed, number])
         history = list(random_history(tables, rng, int(rng.integers(3, 60)), rng))
-        grid = list(sf.LsviNew(problem_of(tables)).options.ridges)
-        yield tightened(Case(tables, history, grid if number % 2 else [grid[rng.integers(3)]]), rng)
+        grid = [share * sf.LsviNew(problem_of(tables)).options.ridges[0] for share in (0.1, 1.0, 10.0)]
+        yield tightened(Case(tables, history, (None, grid, None, [grid[rng.integers(3)]])[number % 4]), rng)
 
 
 def tightened(case: Case, rng: np.random.Generator) -> Case:

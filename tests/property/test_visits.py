@@ -31,14 +31,14 @@ class Seen:
     errors: np.ndarray  # (ROWS,)
     upper: np.ndarray  # (ROWS,)  the engine's
     counted: bool
-    ridges: tuple[float, ...]
+    beside: tuple[np.ndarray, ...]  # λN
 
     @property
     def gram(self) -> np.ndarray:
         return (self.x * self.times[:, None]).T @ self.x
 
 
-def seen(seed: int, case: int) -> Seen:
+def seen(seed: int, case: int, ridges: tuple[float, ...] | None) -> Seen:
     rng = np.random.default_rng([seed, case])
     x = rng.normal(size=(ROWS, DIM))
     gamma = rng.normal(size=DIM)
@@ -47,26 +47,32 @@ def seen(seed: int, case: int) -> Seen:
     times = np.array([3000, 30, 20, 10, 5, 0, 0, 0])
     limit = sf.Limit("heat", bound=5.0, noise=NOISE, norm=NORM, misspecification=ZETA)
     names = [f"a{i}" for i in range(ROWS)]
-    agent = sf.LsviNew(corridor(dict(zip(names, x.tolist(), strict=True)), limit), P, replan_growth=1e9)
+    problem = corridor(dict(zip(names, x.tolist(), strict=True)), limit)
+    agent = sf.LsviNew(problem, P, replan_growth=1e9, ridges=ridges)
+    s = float((x * x).sum(axis=1).mean())
+    kappa = min(10.0, max(1e-3, 100.0 * (DIM + 10) * (NOISE / limit.bound) ** 2))  # type: ignore[operator]
+    shaped = kappa * s * (DIM * (x.T @ x) / ROWS / s + np.eye(DIM) / 100.0)
+    beside = (shaped,) if ridges is None else tuple(ridge * np.eye(DIM) for ridge in ridges)
     costs = np.repeat(np.arange(ROWS), times)
     measured = (x @ gamma + errors)[costs] + NOISE * rng.normal(size=len(costs))
     tell(agent, *[[(names[i], c)] for i, c in zip(costs.tolist(), measured.tolist(), strict=True)])
     agent.replan()
     upper = np.array([agent.plan.upper(0, "s", name, "s")[0] for name in names])
     counted = agent.costs.ellipsoids(0, agent.cost_confidence).counted is not None
-    return Seen(x, times, x[costs].T @ measured, gamma, errors, upper, counted, agent.cost_confidence.ridges)
+    return Seen(x, times, x[costs].T @ measured, gamma, errors, upper, counted, beside)
 
 
-def radius_of_noise(each: Seen, ridge: float) -> float:
-    inside = np.linalg.slogdet(np.eye(DIM) + each.gram / ridge)[1] + 2 * math.log(2 * len(each.ridges) / P)
+def radius_of_noise(each: Seen, beside: np.ndarray) -> float:
+    grown = np.linalg.slogdet(beside + each.gram)[1] - np.linalg.slogdet(beside)[1]
+    inside = grown + 2 * math.log(2 * len(each.beside) / P)
     return NOISE * math.sqrt(inside)
 
 
 def worst_cost(each: Seen, row: int, most: float) -> float:
     """The largest cost of a row under any truth tried, with errors up to ``most``, that the data allow."""
     z, gram, found = each.x[row], each.gram, -math.inf
-    for ridge in each.ridges:
-        inverse, R = np.linalg.inv(gram + ridge * np.eye(DIM)), radius_of_noise(each, ridge)
+    for beside in each.beside:
+        inverse, R = np.linalg.inv(gram + beside), radius_of_noise(each, beside)
         for multiple in MULTIPLES:
             c = multiple * (R / NORM) ** 2
             shape = gram @ inverse @ gram + c * np.eye(DIM)
@@ -85,9 +91,9 @@ def allowed(each: Seen, gamma: np.ndarray, errors: np.ndarray) -> float:
     share, pull = 1.0, (each.x * each.times[:, None]).T
     start, step = each.sums - each.gram @ each.gamma - pull @ each.errors, gamma - each.gamma
     along = -each.gram @ step - pull @ (errors - each.errors)
-    for ridge in each.ridges:
-        inverse = np.linalg.inv(each.gram + ridge * np.eye(DIM))
-        share = min(share, _until(inverse, start, along, radius_of_noise(each, ridge)))
+    for beside in each.beside:
+        inverse = np.linalg.inv(each.gram + beside)
+        share = min(share, _until(inverse, start, along, radius_of_noise(each, beside)))
     return min(share, _until(np.eye(DIM), each.gamma, step, NORM))
 
 
@@ -97,9 +103,12 @@ def _until(A: np.ndarray, start: np.ndarray, step: np.ndarray, radius: float) ->
     return 1.0 if a <= 1e-300 else min(1.0, (-b + math.sqrt(b * b - a * c)) / a)
 
 
+@pytest.mark.parametrize("ridges", [None, (0.3, 3.0, 30.0)], ids=["shaped", "even"])
 @pytest.mark.parametrize("case", range(6))
-def test_no_errors_of_the_declared_size_exceed_a_bound_and_larger_ones_do(case: int, seed: int) -> None:
-    each = seen(seed, case)
+def test_no_errors_of_the_declared_size_exceed_a_bound_and_larger_ones_do(
+    case: int, ridges: tuple[float, ...] | None, seed: int
+) -> None:
+    each = seen(seed, case, ridges)
     assert each.counted
     excess = [worst_cost(each, row, ZETA) - each.upper[row] for row in range(ROWS)]
     assert max(excess) <= 1e-9

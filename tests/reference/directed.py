@@ -195,8 +195,8 @@ class DirectedReference(Reference):
         return self._project(h, x)[0]
 
     def _gram_in(self, space: int, h: int) -> np.ndarray[Any, Any]:
-        """The middle ridge times I, plus the Gram matrix of the step."""
-        return sorted(self.ridges)[len(self.ridges) // 2] * np.eye(self.dc) + self._cost_gram(h)
+        """s, or the middle ridge of a grid, times I, plus the Gram matrix of the step."""
+        return sorted(self.ridges)[len(self.ridges) // 2] * np.eye(self.dc) + self._cost_gram(h).astype(float)
 
     def _z(self, space: int, key: Key) -> np.ndarray[Any, Any] | None:
         x = self.t.x[key] if len(key) == 4 else self.t.terminal_features(key[1])

@@ -46,17 +46,88 @@ class ValueRow:
 
 @dataclass(frozen=True)
 class Ellipsoid:
-    """{γ : (γ − centre)ᵀ W⁻¹ (γ − centre) ≤ radius²}, W = basis · diag(weights) · basisᵀ (spec 3)."""
+    """{γ : (γ − centre)ᵀ W⁻¹ (γ − centre) ≤ radius²}, W = rootᵀ root (spec 3). With more digits: W may be huge where
+    zᵀWz is not."""
 
-    basis: Vector
-    weights: Vector
+    root: Vector
     centre: Vector
     radius: float
 
     def reach(self, z: Vector) -> tuple[float, float]:
         """⟨centre, z⟩ and √(zᵀWz)."""
-        turned = self.basis.T @ z
-        return float(self.centre @ z), math.sqrt(float(self.weights @ (turned * turned)))
+        turned = self.root @ z
+        return float(self.centre @ z), math.sqrt(float(turned @ turned))
+
+    @property
+    def W(self) -> Vector:
+        return np.asarray(self.root.T @ self.root, float)
+
+
+def noise_and_ball(
+    gram: Vector, b: Vector, beside: Vector, length: float, R: float, c: float, told_less: float = 0.0
+) -> tuple[Ellipsoid, Vector]:
+    """(S3) for one c, A = G + λN, without a decomposition; and G A⁻¹. What the data tell of the radius is taken to be
+    shorter by told_less."""
+    G, b = gram.astype(np.longdouble), b.astype(np.longdouble)
+    A = G + beside
+    pull = _solved(A, G).T  # G A⁻¹
+    inverse = pull @ G + c * np.eye(len(b))  # W⁻¹
+    told = max(0.0, math.sqrt(c * (b @ _solved(c * A + G @ G, b[:, None])[:, 0])) - told_less)
+    square = R * R + c * length * length - told * told
+    radius = math.sqrt(square) if square >= 0.0 else math.nan
+    return Ellipsoid(_root_of_inverse(inverse), _solved(inverse, (pull @ b)[:, None])[:, 0], radius), pull
+
+
+def _root_of_inverse(matrix: Vector) -> Vector:
+    """K⁻¹ of matrix = KKᵀ, K a lower triangle: K⁻ᵀK⁻¹ is the inverse."""
+    K = np.zeros_like(matrix)
+    for i in range(len(matrix)):
+        for k in range(i):
+            K[i, k] = (matrix[i, k] - K[i, :k] @ K[k, :k]) / K[k, k]
+        K[i, i] = np.sqrt(matrix[i, i] - K[i, :i] @ K[i, :i])
+    return _solved(K, np.eye(len(K)))
+
+
+def _solved(matrix: Vector, right: Vector) -> Vector:
+    """matrix⁻¹ right, by elimination, with all the digits that there are: c may be tiny beside G."""
+    both = np.hstack([matrix, right.astype(np.longdouble)])
+    for i in range(len(matrix)):
+        k = i + int(np.argmax(abs(both[i:, i])))
+        both[[i, k]] = both[[k, i]]
+        both[i] /= both[i, i]
+        for other in range(len(matrix)):
+            if other != i:
+                both[other] -= both[other, i] * both[i]
+    return np.asarray(both[:, len(matrix) :])
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What stands beside the Gram matrix in least squares: λN."""
+
+    ridge: float  # λ
+    N: Vector
+
+    @property
+    def matrix(self) -> Vector:
+        return self.ridge * self.N
+
+    def noise(self, gram: Vector, sigma: float, log_term: float) -> float:
+        """σ √( log det(G + λN) − log det λN + 2 log_term )."""
+        return sigma * math.sqrt(_log_det(gram + self.matrix) - _log_det(self.matrix) + 2.0 * log_term)
+
+
+def least_noise(length: float, beside: Beside) -> float:
+    """R is at least this, whatever it comes to."""
+    return 1e-6 * length * math.sqrt(beside.ridge)
+
+
+def shape_of(rows: Sequence[Sequence[float]], s: float, dim: int) -> Vector:
+    """N = dc · mean(z zᵀ) / s + I/100 over the rows z of a regression."""
+    N = np.eye(dim) / 100.0
+    for z in rows:
+        N += dim / s / len(rows) * np.outer(z, z)
+    return N
 
 
 @dataclass(frozen=True)
@@ -66,17 +137,24 @@ class Counted:
     noise: Ellipsoid
     moves: list[tuple[float, Vector]]  # per visited row: n times its error, and M z
     rest: float  # the root of the summed squares of the errors of all other rows
-    spread: Vector  # M G M
+    pulled: Vector  # G A⁻¹ G: M G Mᵀ is no more than W G A⁻¹ G W
 
     def reach(self, z: Vector) -> tuple[float, float]:
         """What is told of z, and how far off it may be."""
         mean, u = self.noise.reach(z)
         moved = sum(amount * abs(float(move @ z)) for amount, move in self.moves)
-        return mean, self.noise.radius * u + moved + self.rest * math.sqrt(max(0.0, float(z @ self.spread @ z)))
+        y = self.noise.root.T @ (self.noise.root @ z)
+        return mean, self.noise.radius * u + moved + self.rest * math.sqrt(max(0.0, float(y @ self.pulled @ y)))
+
+
+def dual_ellipsoids(gram: Vector, b: Vector, beside: Beside, length: float, R: float) -> list[Ellipsoid]:
+    """Noise and ball, for every c."""
+    multipliers = (0.01, 0.1, 1.0, 10.0)
+    return [noise_and_ball(gram, b, beside.matrix, length, R, k * (R / length) ** 2)[0] for k in multipliers]
 
 
 def count_visits(
-    rows: Sequence[tuple[Sequence[float], Vector, float]], b: Vector, ridge: float, length: float, R: float
+    rows: Sequence[tuple[Sequence[float], Vector, float]], b: Vector, beside: Beside, length: float, R: float
 ) -> Counted | None:
     """Of rows (x, z, the most that its model error can be) in the order in which they were seen, with sum b; R: of the
     noise alone. None where errors do not matter."""
@@ -93,17 +171,13 @@ def count_visits(
             visits[key] = visits.get(key, (0.0, z))[0] + error, z
         else:
             rest += error * error
-    e, basis = np.linalg.eigh(sum((np.outer(z, z) for _, z, _ in rows), np.zeros((len(b), len(b)))))
-    e, b = np.maximum(e, 0.0), basis.T @ b
-    R = max(R, 1e-6 * length * math.sqrt(ridge))
+    gram = sum((np.outer(z, z).astype(np.longdouble) for _, z, _ in rows), np.zeros((len(b), len(b)), np.longdouble))
+    R = max(R, least_noise(length, beside))
     c = 0.01 * (R / length) ** 2
-    D = e * e + c * (e + ridge)
-    square = R * R + c * length * length - max(0.0, math.sqrt(c * float((b * b / D).sum())) - whole) ** 2
-    M = basis @ np.diag(e / D) @ basis.T
-    radius = math.sqrt(square) if square >= 0.0 else math.nan
+    noise, pull = noise_and_ball(gram, b, beside.matrix, length, R, c, told_less=whole)
+    M = noise.root.T @ (noise.root @ pull)
     moves = [(amount, M @ z) for amount, z in visits.values()]
-    spread = basis @ np.diag(e**3 / D**2) @ basis.T
-    return Counted(Ellipsoid(basis, (e + ridge) / D, basis @ (e * b / D), radius), moves, math.sqrt(rest), spread)
+    return Counted(noise, moves, math.sqrt(rest), pull @ gram)
 
 
 @dataclass(frozen=True)
@@ -164,6 +238,7 @@ class Reference:
         failure_probability: float,
         profile: str = "certified",
         ridges: Sequence[float] | None = None,
+        shaped: float | None = None,
         value_ridge: float | None = None,
         optimism: float = 1.0,
         explore: tuple[float, float, float] = (0.1, 0.02, 0.02),
@@ -195,7 +270,9 @@ class Reference:
         self.d = joint_dimension(tables)
         self.layers = [tables.states(h) for h in range(self.H)]
         self._check_stationary_anchors()
+        self.kappa = self._kappa() if shaped is None and ridges is None and not self.paper else float(shaped or 0.0)
         self.ridges = self._ridges(ridges)
+        self._shapes: dict[int, Vector] = {}
         self.value_ridge = (float(self.d) if self.paper else 1.0) if value_ridge is None else value_ridge
         self.slack = None if self.paper else self._slack(slack)
         self.constants: PaperConstants | None = None
@@ -268,18 +345,47 @@ class Reference:
             raise ValueError("stationary costs need one anchor for all layers, or none")
 
     def _ridges(self, given: Sequence[float] | None) -> list[float]:
-        """Spec 3: s * {0.1, 1, 10}, s the mean square of z over all cost rows; paper profile: the one ridge d."""
+        """Spec 3: s, the mean square of z over all cost rows; paper profile: the one ridge d."""
         if given is not None:
-            if self.paper and len(given) != 1:
-                raise ValueError(f"the paper profile has one ridge, but got {len(given)}")
+            if (self.paper or self.kappa) and len(given) != 1:
+                raise ValueError(f"the paper profile, or a ridge with a shape, is one ridge, but got {len(given)}")
             return [float(r) for r in given]
-        if self.paper:
-            return [float(self.d)]
+        return [float(self.d)] if self.paper else [self._s()]
+
+    def _kappa(self) -> float:
+        """Spec 3: 100 (dc + 10) max σ²/room², between 1/1000 and 10; room is the least |bound - anchor's cost|
+        of a step that has costs."""
+        most, last = 0.0, self.H - (self.t.terminal_x is None)
+        for j in range(self.m):
+            room = min(abs(self._bound(h, j) - self._known_cost(h, j)) for h in range(last))
+            most = max(most, (self._sigma(j) / room) ** 2 if room > 0.0 else math.inf)
+        return min(10.0, max(0.001, 100.0 * (self.dc + 10) * most))
+
+    def _sigma(self, j: int) -> float:
+        return self.t.limits[j].noise
+
+    def _known_cost(self, h: int, j: int) -> float:
+        """0 without an anchor."""
+        anchor = self.t.anchor(h)
+        return 0.0 if anchor is None else anchor[1][j]
+
+    def _declared_rows(self) -> list[tuple[int, list[float]]]:
+        """All cost rows of the graph, with their layers."""
         rows = [(key[0], x) for key, x in self.t.x.items()]
-        rows += [(self.H - 1, x) for x in map(self.t.terminal_features, self.layers[-1]) if x is not None]
-        squares = [norm(self._project(h, x)[0]) ** 2 for h, x in rows]
-        s = max(sum(squares) / len(squares), 1e-6 * largest_cost_norm(self.t) ** 2)
-        return [0.1 * s, s, 10.0 * s]
+        return rows + [(self.H - 1, x) for x in map(self.t.terminal_features, self.layers[-1]) if x is not None]
+
+    def _s(self) -> float:
+        squares = [norm(self._project(h, x)[0]) ** 2 for h, x in self._declared_rows()]
+        return max(sum(squares) / len(squares), 1e-6 * largest_cost_norm(self.t) ** 2)
+
+    def _beside(self, h: int) -> list[Beside]:
+        """λN for every ridge: of one with the shape of the features, or even ones. Of the declaration alone."""
+        if not self.kappa:
+            return [Beside(ridge, np.eye(self.dc)) for ridge in self.ridges]
+        if h not in self._shapes:
+            own = [row for row in self._declared_rows() if self.t.stationary_costs or row[0] == h]
+            self._shapes[h] = shape_of([self._project(*row)[0] for row in own], self._s(), self.dc)
+        return [Beside(self.kappa * self.ridges[0], self._shapes[h])]
 
     def _slack(self, given: float | Sequence[float] | None) -> list[list[float]]:
         """Spec 5: bound minus the anchor's cost per layer and limit, 1 without an anchor, or the user's."""
@@ -335,15 +441,15 @@ class Reference:
         return [row for row in self.cost_rows if self.t.stationary_costs or row.h == h]
 
     def _cost_gram(self, h: int) -> Vector:
-        gram = np.zeros((self.dc, self.dc))
+        gram = np.zeros((self.dc, self.dc), np.longdouble)
         for row in self._cost_rows_of(h):
-            z = np.array(self._project(row.h, row.x)[0])
+            z = np.array(self._project(row.h, row.x)[0], np.longdouble)
             gram += np.outer(z, z)
         return gram
 
     def _cost_fit(self, h: int) -> CostFit:
         gram = self._cost_gram(h)
-        moments = [np.zeros(self.dc) for _ in range(self.m)]
+        moments = [np.zeros(self.dc, np.longdouble) for _ in range(self.m)]
         row_weight = 0.0
         rows: list[tuple[list[float], Vector, float]] = []
         for row in self._cost_rows_of(h):
@@ -351,59 +457,43 @@ class Reference:
             row_weight += (1.0 + abs(rho)) ** 2
             rows.append((row.x, np.array(z), 1.0 + abs(rho)))
             for j in range(self.m):
-                moments[j] += np.array(z) * (row.cost[j] - known[j])
+                moments[j] += np.array(z, np.longdouble) * (row.cost[j] - known[j])
         bias = [limit.misspecification * math.sqrt(row_weight) for limit in self.t.limits]
-        make = self._paper_ellipsoid if self.paper else self._dual_ellipsoids
-        each = [
-            [one for ridge in self.ridges for one in make(gram, moments[j], ridge, j, bias[j])] for j in range(self.m)
-        ]
-        counted = [None if self.paper else self._count(gram, moments[j], j, rows) for j in range(self.m)]
-        return CostFit(each, self.ridges[0] * np.eye(self.dc) + gram, counted)
+        make, beside = self._paper_ellipsoid if self.paper else self._dual_ellipsoids, self._beside(h)
+        each = [[one for two in beside for one in make(gram, moments[j], two, j, bias[j])] for j in range(self.m)]
+        middle = sorted(beside, key=lambda one: one.ridge)[len(beside) // 2]
+        counted = [None if self.paper else self._count(gram, moments[j], middle, j, rows) for j in range(self.m)]
+        return CostFit(each, np.asarray(self.ridges[0] * np.eye(self.dc) + gram, float), counted)
 
     def _count(
-        self, gram: Vector, b: Vector, j: int, rows: Sequence[tuple[list[float], Vector, float]]
+        self, gram: Vector, b: Vector, beside: Beside, j: int, rows: Sequence[tuple[list[float], Vector, float]]
     ) -> Counted | None:
-        limit, ridge = self.t.limits[j], sorted(self.ridges)[len(self.ridges) // 2]
-        R = self.safety_radius_scale * self._noise(gram, ridge, j, self._union())
+        limit = self.t.limits[j]
+        R = self.safety_radius_scale * beside.noise(gram, limit.noise, math.log(self._union() / self.p))
         own = [(x, z, limit.misspecification * size) for x, z, size in rows]
-        return count_visits(own, b, ridge, limit.norm, R)
+        return count_visits(own, b, beside, limit.norm, R)
 
     def _union(self) -> int:
         return self.m * (1 if self.t.stationary_costs else self.H) * len(self.ridges)
 
-    def _noise(self, gram: Vector, ridge: float, j: int, union: float) -> float:
-        """σ_j √( log det(G + λI) − d log λ + 2 log(union/p) )."""
-        matrix = ridge * np.eye(self.dc) + gram
-        inside = _log_det(matrix) - self.dc * math.log(ridge) + 2.0 * math.log(union / self.p)
-        return self.t.limits[j].noise * math.sqrt(inside)
-
-    def _dual_ellipsoids(self, gram: Vector, b: Vector, ridge: float, j: int, bias: float) -> list[Ellipsoid]:
-        """(S3): one ellipsoid for every multiple c of the ball, in the eigenbasis of G."""
-        length = self.t.limits[j].norm
-        if length == 0.0:
+    def _dual_ellipsoids(self, gram: Vector, b: Vector, beside: Beside, j: int, bias: float) -> list[Ellipsoid]:
+        """(S3): one ellipsoid for every multiple c of the ball."""
+        limit = self.t.limits[j]
+        if limit.norm == 0.0:
             return []  # the prior bound says all
-        noise = self.safety_radius_scale * self._noise(gram, ridge, j, self._union())
-        R = max(noise + bias, 1e-6 * length * math.sqrt(ridge))
-        e, basis = np.linalg.eigh(gram)
-        e, b = np.maximum(e, 0.0), basis.T @ b
-        found = []
-        for multiple in (0.01, 0.1, 1.0, 10.0):
-            c = multiple * (R / length) ** 2
-            D = e * e + c * (e + ridge)
-            square = R * R + c * (length * length - float((b * b / D).sum()))
-            radius = math.sqrt(square) if square >= 0.0 else math.nan
-            found.append(Ellipsoid(basis, (e + ridge) / D, basis @ (e * b / D), radius))
-        return found
+        noise = self.safety_radius_scale * beside.noise(gram, limit.noise, math.log(self._union() / self.p))
+        R = max(noise + bias, least_noise(limit.norm, beside))
+        return dual_ellipsoids(gram, b, beside, limit.norm, R)
 
-    def _paper_ellipsoid(self, gram: Vector, b: Vector, ridge: float, j: int, bias: float) -> list[Ellipsoid]:
+    def _paper_ellipsoid(self, gram: Vector, b: Vector, beside: Beside, j: int, bias: float) -> list[Ellipsoid]:
         """One ellipsoid around the estimate; its radius is beta, or more where the data outgrow it."""
         assert self.constants is not None
-        proved = self._noise(gram, ridge, j, self.m * self.H) + math.sqrt(ridge) * self.t.limits[j].norm
+        limit, log_term = self.t.limits[j], math.log(self.m * self.H / self.p)
+        proved = beside.noise(gram, limit.noise, log_term) + math.sqrt(beside.ridge) * limit.norm
         beta = self.constants.beta
         radius = self.safety_radius_scale * (max(proved, beta) if "radius" in self.deviations else beta) + bias
-        matrix = ridge * np.eye(self.dc) + gram
-        e, basis = np.linalg.eigh(matrix)
-        return [Ellipsoid(basis, 1.0 / e, np.linalg.solve(matrix, b), radius)]
+        matrix = beside.matrix + gram
+        return [Ellipsoid(_root_of_inverse(matrix), _solved(matrix, b[:, None])[:, 0], radius)]
 
     def _interval(self, fit: CostFit, h: int, x: Sequence[float]) -> tuple[list[float], list[float], float]:
         """(S3): upper and lower per limit, and u under the first ridge."""
@@ -623,7 +713,7 @@ class Reference:
 
 
 def _log_det(matrix: Vector) -> float:
-    return float(np.linalg.slogdet(matrix)[1])
+    return float(np.linalg.slogdet(matrix.astype(float))[1])
 
 
 def _weighted_norm(matrix: Vector, z: Vector) -> float:

@@ -13,7 +13,18 @@ from typing import Any
 import numpy as np
 
 from .directed import DirectedReference
-from .lsvi_new import CostFit, Counted, Ellipsoid, Reference, Vector, count_visits
+from .lsvi_new import (
+    Beside,
+    CostFit,
+    Counted,
+    Ellipsoid,
+    Reference,
+    Vector,
+    count_visits,
+    dual_ellipsoids,
+    least_noise,
+    shape_of,
+)
 from .scale import largest_cost_norm
 from .tables import Tables, dot, norm
 
@@ -106,13 +117,30 @@ class PriorReference(Reference):
         return max(sum(squares) / len(squares), 1e-6 * (longest or 1.0) ** 2)
 
     def _ridges(self, given: Sequence[float] | None) -> list[float]:
-        assert given is None
         s = self._scale_of(None)
         self.ratios = [self._scale_of(j) / s if any(self._width(j)) else 1.0 for j in range(self.m)]
-        return [0.1 * s, s, 10.0 * s]
+        self._own_shapes: dict[tuple[int, int], Vector] = {}
+        return [s] if given is None else list(given)
+
+    def _beside_of(self, h: int, j: int) -> list[Beside]:
+        """As for norms, of the scaled rows of limit j, whose ridges are multiplied by its ratio."""
+        if not self.kappa:
+            return [Beside(ridge * self.ratios[j], np.eye(self.dc)) for ridge in self.ridges]
+        if (h, j) not in self._own_shapes:
+            own = [row for row in self._all_rows() if self.t.stationary_costs or row[0] == h]
+            rows = [self._split(j, *row)[0] for row in own]
+            self._own_shapes[h, j] = shape_of(rows, self._scale_of(j), self.dc)
+        return [Beside(self.kappa * self.ridges[0] * self.ratios[j], self._own_shapes[h, j])]
 
     def _bound(self, h: int, j: int) -> float:
         return self.k.bounds[h][j]
+
+    def _sigma(self, j: int) -> float:
+        rows_of_an_episode = self._costed() if self.t.stationary_costs else 1
+        return math.sqrt(self.t.limits[j].noise ** 2 + rows_of_an_episode * self.k.shared[j] ** 2)
+
+    def _known_cost(self, h: int, j: int) -> float:
+        return self.k.anchors[h][0][1][j] if self.k.anchors[h] else 0.0
 
     def _slack(self, given: Any) -> list[list[float]]:
         return [
@@ -150,7 +178,12 @@ class PriorReference(Reference):
         return [(key[0], x) for key, x in self.t.x.items()] + last
 
     def _ellipsoids_of(self, h: int, j: int) -> tuple[list[Ellipsoid], Counted | None]:
-        limit, gram, b, square = self.t.limits[j], np.zeros((self.dc, self.dc)), np.zeros(self.dc), 0.0
+        limit, gram, b, square = (
+            self.t.limits[j],
+            np.zeros((self.dc, self.dc), np.longdouble),
+            np.zeros(self.dc, np.longdouble),
+            0.0,
+        )
         rows = []
         for row in self._cost_rows_of(h):
             z, known, size, blur = self._split(j, row.h, row.x)
@@ -161,23 +194,13 @@ class PriorReference(Reference):
         length = self._length(j)
         if length == 0.0:
             return [], None
-        rows_of_an_episode = self._costed() if self.t.stationary_costs else 1
-        noise = math.sqrt(limit.noise**2 + rows_of_an_episode * self.k.shared[j] ** 2)
-        e, basis = np.linalg.eigh(gram)
-        e, moment, b = np.maximum(e, 0.0), b, basis.T @ b
-        found, more = [], None
-        for ridge in [ridge * self.ratios[j] for ridge in self.ridges]:
-            inside = float(np.log1p(e / ridge).sum()) + 2.0 * math.log(self._union() / self.p)
-            R = max(noise * math.sqrt(inside) + math.sqrt(square), 1e-6 * length * math.sqrt(ridge))
-            if ridge == sorted(self.ridges)[1] * self.ratios[j]:
-                more = count_visits(rows, moment, ridge, length, noise * math.sqrt(inside))
-            for multiple in (0.01, 0.1, 1.0, 10.0):
-                c = multiple * (R / length) ** 2
-                D = e * e + c * (e + ridge)
-                left = R * R + c * (length * length - float((b * b / D).sum()))
-                radius = math.sqrt(left) if left >= 0.0 else math.nan
-                found.append(Ellipsoid(basis, (e + ridge) / D, basis @ (e * b / D), radius))
-        return found, more
+        noise = self._sigma(j)
+        found, beside, log_term = list[Ellipsoid](), self._beside_of(h, j), math.log(self._union() / self.p)
+        for one in beside:
+            R = max(one.noise(gram, noise, log_term) + math.sqrt(square), least_noise(length, one))
+            found += dual_ellipsoids(gram, b, one, length, R)
+        middle = sorted(beside, key=lambda one: one.ridge)[len(beside) // 2]
+        return found, count_visits(rows, b, middle, length, middle.noise(gram, noise, log_term))
 
     def _interval(self, fit: CostFit, h: int, x: Sequence[float]) -> tuple[list[float], list[float], float]:
         assert isinstance(fit, BoxedFit)
@@ -212,9 +235,9 @@ def _cuts(ellipsoids: Sequence[Ellipsoid], rows: Sequence[Sequence[float]]) -> t
     coordinate-wise minimisation. For every row z the least over the ellipsoids, of gamma and of -gamma; axes of the
     arrays: ellipsoid with its side, row, coordinate."""
     sided = [(one, side) for side in (1.0, -1.0) for one in ellipsoids]
-    w = np.array([one.basis @ np.diag(one.weights) @ one.basis.T for one, _ in sided])
-    root = np.array([one.basis @ np.diag(np.sqrt(one.weights)) for one, _ in sided])  # |y root|^2 = y'Wy
-    g = np.array([side * one.centre for one, side in sided])[:, None, :]
+    w = np.array([one.W for one, _ in sided])
+    root = np.array([one.root.T for one, _ in sided], float)  # |y root|^2 = y'Wy
+    g = np.array([side * one.centre for one, side in sided], float)[:, None, :]
     radius, z = np.array([[one.radius] for one, _ in sided]), np.array(rows)
     farthest, v = 8.0 * abs(z).sum(axis=1), np.zeros((len(sided), *z.shape))
     for _ in range(2):

@@ -116,17 +116,16 @@ class RayReference(Reference):
         (z0, known0, _), (z1, known1, _) = ends
         limit, bound = self.t.limits[j], self._bound(0, j)
 
-        def curve(sign: float, centre: Vector, basis: Vector, weights: Vector, radius: float) -> Curve:
+        def curve(sign: float, centre: Vector, W: Vector, radius: float) -> Curve:
             def f(at: Vector) -> Vector:
                 z = (1.0 - at)[:, None] * np.array(z0) + at[:, None] * np.array(z1)
                 told = (1.0 - at) * known0[j] + at * known1[j] + z @ centre
-                return sign * told + radius * np.sqrt(((z @ basis) ** 2) @ weights)
+                return sign * told + radius * np.sqrt(np.maximum(((z @ W) * z).sum(axis=1), 0.0))
 
             return f
 
-        eye = np.eye(self.dc)
-        shapes = [(np.zeros(self.dc), eye, np.ones(self.dc), limit.norm)]
-        shapes += [(one.centre, one.basis, one.weights, one.radius) for one in fit.ellipsoids[j]]
+        shapes = [(np.zeros(self.dc), np.eye(self.dc), limit.norm)]
+        shapes += [(one.centre, one.W, one.radius) for one in fit.ellipsoids[j]]
         if any(np.isnan(radius) for *_, radius in shapes):
             return 0.0, 1.0
         up = [right_end(curve(1.0, *shape), bound) for shape in shapes]

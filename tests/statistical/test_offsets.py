@@ -106,17 +106,19 @@ def test_no_truth_within_prior_and_noise_exceeds_its_bound_and_a_smaller_radius_
             agent.begin_episode()
             agent.observe(0, 0, action, 0, cost[-1])
             agent.end_episode()
-        # Within the box, and within (S3) of every ridge, at the full radius.
+        # Within the box, and within (S3) at the full radius.
         family = agent.costs.families[0]
         z, y = np.array(x) * family.width, np.array(cost) - np.array(x) @ family.priors[0].centre
         gram, b = z.T @ z, z.T @ y
         possible = rng.uniform(-1, 1, (20_000, d))
         possible[::2] = np.sign(possible[::2]) * np.abs(possible[::2]) ** 0.2  # towards the corners
-        for ridge in [each * family.ratio for each in agent.options.ridges]:
-            ratio = float(np.log1p(np.linalg.eigvalsh(gram) / ridge).sum())
-            radius, off = 0.05 * np.sqrt(ratio + 2 * np.log(2 * 3 / 0.05)), b - possible @ gram
-            inverse = np.linalg.inv(gram + ridge * np.eye(d))
-            possible = possible[np.einsum("ti,ij,tj->t", off, inverse, off) <= radius**2]
+        every = np.array(list(rows.values())) * family.width
+        s = float((every * every).sum(axis=1).mean())
+        kappa = min(10.0, 100.0 * (d + 10) * 0.05**2 / 5.0**2)  # 0.13
+        ridge = kappa * s * (d * (every.T @ every) / len(every) / s + np.eye(d) / 100.0)
+        ratio = float(np.linalg.slogdet(np.eye(d) + np.linalg.solve(ridge, gram))[1])
+        radius, off = 0.05 * np.sqrt(ratio + 2 * np.log(2 / 0.05)), b - possible @ gram
+        possible = possible[np.einsum("ti,ij,tj->t", off, np.linalg.inv(gram + ridge), off) <= radius**2]
         for action, row in rows.items():
             costs = (possible * family.width + family.priors[0].centre) @ np.array(row)
             upper = float(agent.plan.upper(0, 0, action, 0)[0])

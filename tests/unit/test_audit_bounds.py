@@ -11,14 +11,18 @@ import numpy as np
 import pytest
 
 import surefoot as sf
-from surefoot.audits.bounds import Confidence, Data, Ellipsoids, default_ridges, ridge_ratio
+from surefoot.audits import rows as audit_rows
+from surefoot.audits.bounds import Confidence, Data, Ellipsoids, beside
 from surefoot.audits.certified import make_plan
 from surefoot.audits.declaration import read_problem
+from surefoot.audits.rows import default_ridge, feature_shapes, ridge_ratio
+from surefoot.estimate import shapes
+from surefoot.estimate.bank import isotropic
 from surefoot.estimate.ellipsoids import CostConfidence, _radii
 from surefoot.estimate.families import families
 from tests.banks import spread_of, turned
 from tests.hand_made import corridor
-from tests.studies import kettle
+from tests.studies import confidence_of, kettle
 
 MULTIPLIERS = (0.01, 0.1, 1.0, 10.0)
 
@@ -46,8 +50,7 @@ def test_bounds_within_priors_agree_with_the_engine(case: int, tmp_path: Path, s
         data.add(0, x, cost, True)
         agent.costs.add(0, x, cost)
     agent.replan()
-    constants = (tuple(agent.constants[key]) for key in ("ridges", "ridge_ratios", "multipliers"))
-    plan = make_plan(read, data, Confidence(*constants, 0.1, 1.0, None))
+    plan = make_plan(read, data, confidence_of(agent))
     bounds = agent.plan.bounds
     assert plan.rows[0].upper == pytest.approx(bounds.upper[0], rel=1e-7, abs=1e-8)
     assert plan.rows[0].lower == pytest.approx(bounds.lower[0], rel=1e-7, abs=1e-8)
@@ -64,19 +67,24 @@ def test_what_rounding_takes_is_the_engines_to_the_last_term(boxed: bool, tmp_pa
     share = digits * math.sqrt(2.0)
     gram, target, ridge = np.diag([6e5, 4e5]), np.array([3e5, 4e5]), 5.0 * share * 1e6
     data.gram[0][0], data.targets[0, 0], data.spread[0, 0] = gram, target, 1e20
-    ellipsoids = Ellipsoids(read, data, 0, Confidence((ridge,), (1.0,), MULTIPLIERS, 0.1, 1.0, None))
-    found, lost = ellipsoids._widened(0, ridge, radius)
+    ellipsoids = Ellipsoids(read, data, 0, Confidence((ridge,), 0.0, (1.0,), MULTIPLIERS, 0.1, 1.0, None))
+    found, lost = ellipsoids._widened(0, beside(gram, ridge, None), radius)
     longest, length, middle = (3.0, 1.0, math.sqrt(2.0) * math.hypot(0.5, 1.0) * 5.0) if boxed else (5.0, 2.0, 0.0)
     missing = share * (1e6 * length + 5e5)
     of_rows = (length * longest + middle + 0.1) * 1e10
     by_hand = radius / math.sqrt(0.8) + missing / math.sqrt(ridge) + digits * of_rows
     assert found == pytest.approx(by_hand + (share * of_rows if boxed else 0.0), rel=1e-9)
     assert lost == pytest.approx(1.0 - radius / found, rel=1e-9)
-    confidence = CostConfidence((ridge,), MULTIPLIERS, lambda *_: radius, dual=True, prior=True, scale=1.0, guard=True)
+    confidence = CostConfidence(
+        (ridge,), MULTIPLIERS, lambda *_: radius, shaped=0.0, dual=True, prior=True, scale=1.0, guard=True
+    )
     (family,) = families(problem)
-    engine = _radii(turned(gram, target[None]), 0, ridge, spread_of(1e20), family, confidence)
+    engine = _radii(isotropic(turned(gram, target[None]), ridge), 0, spread_of(1e20), family, confidence)
     assert sum(engine) == pytest.approx(by_hand, rel=1e-9)
-    assert ellipsoids._widened(0, 2.0 * share * 1e6, radius) == (math.inf, 1.0)  # as many digits as there are
+    assert ellipsoids._widened(0, beside(gram, 2.0 * share * 1e6, None), radius) == (
+        math.inf,
+        1.0,
+    )  # as many digits as there are
 
 
 def test_ridges_are_those_of_the_rows_that_a_problem_began_with(tmp_path: Path) -> None:
@@ -88,14 +96,14 @@ def test_ridges_are_those_of_the_rows_that_a_problem_began_with(tmp_path: Path) 
         return read_problem(corridor(more.pop("rows", rows), limit, **more).save(tmp_path / f"{name}.json"))
 
     first, later = read("first"), read("later", rows={"a": [5.0, 0.0]})
-    assert default_ridges(first, paper=False) == pytest.approx([0.5, 5.0, 50.0])
-    assert default_ridges(replace(later, first=first), paper=False) == pytest.approx([0.5, 5.0, 50.0])
-    assert default_ridges(later, paper=False) == pytest.approx([2.5, 25.0, 250.0])
-    assert default_ridges(read("last", terminal=[2.0, 0.0]), paper=False)[1] == pytest.approx(14.0 / 3)
+    assert default_ridge(first, paper=False) == pytest.approx(5.0)
+    assert default_ridge(replace(later, first=first), paper=False) == pytest.approx(5.0)
+    assert default_ridge(later, paper=False) == pytest.approx(25.0)
+    assert default_ridge(read("last", terminal=[2.0, 0.0]), paper=False) == pytest.approx(14.0 / 3)
     anchored = read("anchored", rows={"a": [3.0, 0.0]}, anchor=([3.0, 0.0], [0.1]))
-    assert default_ridges(anchored, paper=False)[1] == pytest.approx(9e-6)  # nothing is left beside the anchor
-    assert default_ridges(read("zeros", rows={"a": [0.0, 0.0]}), paper=False)[1] == pytest.approx(1e-6)
-    assert default_ridges(first, paper=True) == [3.0]
+    assert default_ridge(anchored, paper=False) == pytest.approx(9e-6)  # nothing is left beside the anchor
+    assert default_ridge(read("zeros", rows={"a": [0.0, 0.0]}), paper=False) == pytest.approx(1e-6)
+    assert default_ridge(first, paper=True) == 3.0
     for known, ratio in (
         ({"norm": 1.0}, 1.0),
         ({"norm": 1.0, "features": [1]}, 0.1),
@@ -114,7 +122,7 @@ def test_rounding_decides_about_last_states_too(tmp_path: Path, off: float, sure
     for h, most in ((2, 0.45), (1, 0.9)):
         limits = (replace(problem.limits[0], bound=most * (1.0 + off)),)
         read = read_problem(replace(problem, limits=limits).save(tmp_path / f"{h}.json"))
-        plan = make_plan(read, Data(read, paper=False), Confidence((1.0,), (1.0,), MULTIPLIERS, 0.1, 1.0, None))
+        plan = make_plan(read, Data(read, paper=False), Confidence((1.0,), 0.0, (1.0,), MULTIPLIERS, 0.1, 1.0, None))
         warm = read.state(h, ("warm", 1))
         assert warm is not None
         if h == 2:
@@ -123,3 +131,27 @@ def test_rounding_decides_about_last_states_too(tmp_path: Path, off: float, sure
             pair = read.pair(1, 0, "heat")
             assert pair is not None
             assert (plan.sure.pairs[1][pair], plan.possible.pairs[1][pair]) == (sure, possible)
+
+
+@pytest.mark.parametrize("most", [100_000, 4])
+@pytest.mark.parametrize("stationary", [False, True])
+def test_the_shape_of_the_features_is_the_engines(
+    most: int, stationary: bool, tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """… by regression and family, beside an anchor; of a table that is too large, of every so many rows."""
+    monkeypatch.setattr(audit_rows, "MOST_ROWS", most)
+    monkeypatch.setattr(shapes, "MOST_ROWS", most)
+    rng = np.random.default_rng(seed)
+    rows = {str(i): row for i, row in enumerate(rng.uniform(-1.0, 1.0, (9, 3)).tolist())}
+    limits = [
+        sf.Limit("a", bound=9.0, noise=0.1, prior=[(-0.2, 0.9), (0.1, 0.4), (-1.0, 1.0)]),
+        sf.Limit("b", bound=9.0, noise=0.1, norm=1.5),
+    ]
+    more: dict[str, Any] = {"horizon": 3, "stationary_costs": True} if stationary else {"terminal": [0.5, 2.0, 0.0]}
+    problem = corridor(rows, limits, anchor=(rows["0"], [0.1, 0.2]), **more)
+    read = read_problem(problem.save(tmp_path / "problem.json"))
+    found = np.concatenate([feature_shapes(read, known).reshape(-1) for known in read.known])
+    assert sf.LsviNew(problem).costs.shapes == pytest.approx(found, rel=1e-12, abs=1e-15)
+    if most < 9:
+        monkeypatch.undo()
+        assert sf.LsviNew(problem).costs.shapes != pytest.approx(found, rel=1e-3)

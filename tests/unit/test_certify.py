@@ -13,6 +13,7 @@ from surefoot.estimate.costs import CostBounds
 from surefoot.plan import kernels
 from surefoot.plan.certify import Certified, certify, certify_one_step, last_states, margins, with_least_worst
 from surefoot.plan.segments import first_marked, likeliest_pair
+from surefoot.threads import in_ranges
 from tests.hand_made import bounds_of, corridor, maze, tell
 
 # Layer 3 has a trap; "leap" leads towards it two steps before, harmlessly so far. The fallback stays on the road.
@@ -322,8 +323,10 @@ def test_an_agent_without_idea_i_certifies_the_trap_and_goes_on_in_it() -> None:
 
 
 @pytest.mark.parametrize("n_states", [1, 5, 16, 23])
-def test_threads_that_share_the_states_leave_none_out(n_states: int, seed: int) -> None:
-    """Each kernel in any number of ranges writes what it writes in one, and writes everything."""
+def test_threads_that_share_the_states_leave_none_out(
+    n_states: int, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each kernel on any number of threads writes what it writes on one, and writes everything."""
     rng = np.random.default_rng([seed, n_states])
     state_ptr = np.append(0, np.cumsum(rng.integers(1, 4, n_states)))
     n_pairs = int(state_ptr[-1])
@@ -336,24 +339,23 @@ def test_threads_that_share_the_states_leave_none_out(n_states: int, seed: int) 
     omega, allowed, q = rng.random(n_pairs), rng.random(n_pairs) < 0.6, rng.random(n_pairs)
     certified_after, future_after = rng.random(6) < 0.8, rng.random(6)
 
-    def swept(ranges: int) -> list[Any]:
+    def swept(threads: int) -> list[Any]:
+        monkeypatch.setattr("surefoot.threads.usable_threads", lambda: threads)
         pairs, states = np.full(n_pairs, 999), np.full(n_states, 999)
-        kernels._certified(
-            *(ranges, state_ptr, pair_ptr, successor, row_ptr, upper, np.ones(m)),
-            *(certified_after, fallback, forbidden, pairs, states),
-        )
-        width = np.full(n_pairs, 999.0)
-        kernels._widths(ranges, row_ptr, upper, upper / 2, np.array([1.0, 2.0]), width)
-        ahead, future = np.full(n_pairs, 999.0), np.full(n_states, 999.0)
-        kernels._ahead(ranges, state_ptr, pair_ptr, successor, omega, allowed, future_after, ahead, future)
+        width, ahead, future = np.full(n_pairs, 999.0), np.full(n_pairs, 999.0), np.full(n_states, 999.0)
         value, action = np.full(n_states, 999.0), np.full(n_states, 999)
-        kernels._greedy(ranges, state_ptr, q, allowed, 0.9, fallback, value, action)
+        edges = state_ptr, pair_ptr, successor
+        both = certified_after, fallback, forbidden, pairs, states
+        in_ranges(n_states, True, kernels._certified, *edges, row_ptr, upper, np.ones(m), *both)
+        in_ranges(n_pairs, True, kernels._widths, row_ptr, upper, upper / 2, np.array([1.0, 2.0]), width)
+        in_ranges(n_states, True, kernels._ahead, *edges, omega, allowed, future_after, ahead, future)
+        in_ranges(n_states, True, kernels._best, state_ptr, q, allowed, 0.9, fallback, value, action)
         return [array.tolist() for array in (pairs, states, width, ahead, future, value, action)]
 
     whole = swept(1)
     assert not any(999 in array for array in whole)
-    for ranges in (2, 3, kernels.RANGES, 40):
-        assert swept(ranges) == whole
+    for threads in (2, 3, 10):
+        assert swept(threads) == whole
 
 
 def test_the_likeliest_pair_of_a_state() -> None:

@@ -180,7 +180,7 @@ def test_truncation_is_refused(saved: Path) -> None:
     world, whole = thermal(), saved.read_bytes()
     for kept in (0, 1, 100, len(whole) // 2, len(whole) - 1):
         saved.write_bytes(whole[:kept])
-        with pytest.raises(UnreadableFile, match="the checkpoint cannot be read") as error:
+        with pytest.raises(UnreadableFile) as error:
             resume(saved, sf.LsviNew(world.problem), world, episodes=60)
         assert str(saved) in str(error.value)
     saved.unlink()
@@ -244,7 +244,7 @@ def edit_draws(header: Any, arrays: Any, change: Any) -> None:
 def test_a_header_that_makes_no_sense_is_refused(change: Any, saved: Path) -> None:
     world = thermal()
     rewrite(saved, change)
-    with pytest.raises(UnreadableFile, match="the checkpoint cannot be read"):
+    with pytest.raises(UnreadableFile, match=str(saved)):
         resume(saved, sf.LsviNew(world.problem), world, episodes=60)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -181,13 +182,13 @@ def test_what_is_proved_unsafe_is_not_hopeful() -> None:
     assert agent.plan.hopeful(0, "s", "fallback")
 
 
-def test_default_grid_follows_the_mean_square_of_the_features() -> None:
+def test_default_ridge_follows_the_mean_square_of_the_features() -> None:
     problem = corridor({"fallback": [1.0], "other": [3.0]}, LIMIT)
-    assert sf.LsviNew(problem).constants["ridges"] == close([0.5, 5.0, 50.0])  # (1 + 9)/2
+    assert sf.LsviNew(problem).constants["ridges"] == close([5.0])  # (1 + 9)/2
     beside = corridor({"fallback": [2.0, 0.0], "other": [4.0, 3.0]}, LIMIT, anchor=([2.0, 0.0], [0.25]))
-    assert sf.LsviNew(beside).constants["ridges"] == close([0.45, 4.5, 45.0])  # of z: (0 + 9)/2
+    assert sf.LsviNew(beside).constants["ridges"] == close([4.5])  # of z: (0 + 9)/2
     known = corridor({"fallback": [2.0, 0.0], "other": [4.0, 0.0]}, LIMIT, anchor=([2.0, 0.0], [0.25]))
-    assert sf.LsviNew(known).constants["ridges"] == close([1.6e-6, 1.6e-5, 1.6e-4])  # 1e-6 of 4² at least
+    assert sf.LsviNew(known).constants["ridges"] == close([1.6e-5])  # 1e-6 of 4² at least
 
 
 def test_each_limit_has_its_own_noise_norm_and_data() -> None:
@@ -349,13 +350,14 @@ def test_data_that_no_gamma_explains_are_a_contradiction() -> None:
 # ---------------------------------------------------------------- rounding never certifies
 
 
-def exact_upper(G: Any, b: Any, z: Any, ridges: tuple[float, ...], limit: sf.Limit, log_term: Any) -> Any:
-    """(S3) in 50 digits: matrices, and no eigenbasis."""
+def exact_upper(G: Any, b: Any, z: Any, ridges: Sequence[tuple[float, Any]], limit: sf.Limit, log_term: Any) -> Any:
+    """(S3) in 50 digits: matrices, and no decomposition. Of ridges (λ, N)."""
     d, L = G.rows, mpmath.mpf(limit.norm)
     each = [L * mpmath.sqrt((z.T * z)[0])]
-    for ridge in map(mpmath.mpf, ridges):
-        A = G + ridge * mpmath.eye(d)
-        ratio = mpmath.log(mpmath.det(A)) - d * mpmath.log(ridge)
+    for number, shape in ridges:
+        ridge = mpmath.mpf(number)
+        A = G + ridge * shape
+        ratio = mpmath.log(mpmath.det(A)) - mpmath.log(mpmath.det(ridge * shape))
         R = max(limit.noise * mpmath.sqrt(ratio + 2 * log_term), mpmath.mpf("1e-6") * L * mpmath.sqrt(ridge))
         inverse = A**-1
         for multiple in ("0.01", "0.1", "1", "10"):
@@ -371,7 +373,9 @@ def hand_confidence(ridges: tuple[float, ...], log_term: float, *, guard: bool =
     def rule(ratio: float, ridge: float, noise: float, norm: float) -> float:
         return noise * math.sqrt(ratio + 2 * log_term)
 
-    return CostConfidence(ridges, (0.01, 0.1, 1.0, 10.0), rule, dual=True, prior=True, scale=1.0, guard=guard)
+    return CostConfidence(
+        ridges, (0.01, 0.1, 1.0, 10.0), rule, shaped=0.0, dual=True, prior=True, scale=1.0, guard=guard
+    )
 
 
 def extreme(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray, float, float, sf.Limit]:
@@ -435,7 +439,8 @@ def test_rounding_never_lowers_an_upper_bound(seed: int) -> None:
             )
             assert mpmath.mpf(upper) >= exact, (ratio, float(exact), upper)
             assert upper <= limit.norm * length * (1 + 1e-12)  # the ball stays
-            near = exact_upper(matrix(gram), matrix(target), matrix(x), (ridge,), limit, mpmath.mpf(5))
+            even = [(ridge, mpmath.eye(len(target)))]
+            near = exact_upper(matrix(gram), matrix(target), matrix(x), even, limit, mpmath.mpf(5))
             if ratio <= 1e7:
                 assert abs(upper - near) <= 1e-6 * limit.norm * length  # and no wider than rounding asks
             needed += not mpmath.mpf(bare) >= exact
@@ -445,7 +450,7 @@ def test_rounding_never_lowers_an_upper_bound(seed: int) -> None:
 def test_rounding_of_the_whole_way_from_rows_to_bounds(seed: int) -> None:
     """Projection, sums, eigenbasis and grid together, against 50 digits from the raw rows."""
     rng = np.random.default_rng(seed)
-    for _ in range(12):
+    for number in range(12):
         d, limit = int(rng.integers(2, 5)), sf.Limit("heat", bound=1.0, noise=0.05, norm=3.0)
         anchor, base = rng.standard_normal(d), rng.standard_normal(d)
         rows = [base * rng.uniform(0.5, 2) + 1e-3 * rng.standard_normal(d) for _ in range(150)]
@@ -453,15 +458,30 @@ def test_rounding_of_the_whole_way_from_rows_to_bounds(seed: int) -> None:
         features = {"fallback": base, "new": rng.standard_normal(d), "near": base + 1e-3, "anchor": anchor}
         played = {f"row {i}": row for i, row in enumerate(rows)}
         problem = corridor({**features, **played}, limit, anchor=(anchor, [0.1]))
-        agent = sf.LsviNew(problem, P, replan_growth=1e9)
+        ridges = [0.1, 1.0, 10.0] if number % 2 else None
+        agent = sf.LsviNew(problem, P, ridges=ridges, replan_growth=1e9)
         tell(agent, *[[pair] for pair in zip(played, costs, strict=True)])
         agent.replan()
         with mpmath.workdps(50):
             for action, x in features.items():
-                exact = _exact_from_rows(rows, costs, x, anchor, agent.cost_confidence.ridges, limit)
+                kinds = _shaped([*features.values(), *rows], anchor) if ridges is None else _even(ridges, d)
+                exact = _exact_from_rows(rows, costs, x, anchor, kinds, limit)
                 upper = mpmath.mpf(float(bounds(agent, action)[0][0]))
                 assert upper >= exact - mpmath.mpf(1e-12)
                 assert upper <= exact + mpmath.mpf(1e-6)
+
+
+def _even(ridges: list[float], d: int) -> list[tuple[float, Any]]:
+    return [(ridge, mpmath.eye(d)) for ridge in ridges]
+
+
+def _shaped(rows: list[np.ndarray], anchor: np.ndarray) -> list[tuple[float, Any]]:
+    """λ = κ s and N = d·mean(zzᵀ)/s + I/100, with noise of 0.05 and a room of 0.9."""
+    x = np.array(rows)
+    z = x - np.outer(x @ anchor / (anchor @ anchor), anchor)
+    s = float((z * z).sum(axis=1).mean())
+    kappa = min(10.0, 100.0 * (len(anchor) + 10) * (0.05 / 0.9) ** 2)
+    return [(kappa * s, matrix(len(anchor) * (z.T @ z / len(z)) / s + np.eye(len(anchor)) / 100.0))]
 
 
 def _exact_from_rows(
@@ -469,7 +489,7 @@ def _exact_from_rows(
     costs: np.ndarray,
     x: np.ndarray,
     anchor: np.ndarray,
-    ridges: tuple[float, ...],
+    ridges: list[tuple[float, Any]],
     limit: sf.Limit,
 ) -> Any:
     x0 = mpmath.matrix(anchor.tolist())

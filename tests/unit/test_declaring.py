@@ -261,7 +261,7 @@ def test_model_errors_that_are_declared_later_count_for_the_data_that_are_kept(t
         study.acknowledge("and the model is not exact", problem=later)
         agent = study.standing.agent
         upper = np.vstack(agent.plan.bounds.upper)
-        knew = sf.LsviNew(later, 0.025, ridges=agent.options.ridges)
+        knew = sf.LsviNew(later, 0.025, ridges=agent.options.ridges, shaped=agent.options.shaped)
         for record in records_of(path):
             if record["kind"] == "tell" and record["cost"] is not None:
                 h, names = record["step"], [label_of(record[key]) for key in ("state", "action", "next_state")]

@@ -214,12 +214,12 @@ def test_a_run_that_kills_its_worker_is_given_up_and_the_rest_goes_on(
         patch.setattr(local.spawned, "work", made.deadly_work)
         outcomes.append(sweep.sweep(made.many(), tmp_path / "local", jobs=2))
     for outcome in outcomes:
-        assert (outcome.finished, outcome.total, outcome.signal) == (7, 8, 0)
+        assert (outcome.finished, outcome.total, outcome.signal) == (4, 5, 0)
         (lost,) = outcome.lost
         assert "lsvi-new/seed-0003: its worker died 3 times" in lost
     assert "exit code 7" in outcomes[1].lost[0]
     for name in ("dask", "local"):
-        assert sweep.resume_sweep(tmp_path / name, jobs=1).finished == 8
+        assert sweep.resume_sweep(tmp_path / name, jobs=1).finished == 5
         assert contents(tmp_path / name) == contents(many)
 
 
@@ -240,7 +240,7 @@ def test_the_scheduler_is_killed_and_comes_back(many: Path, tmp_path: Path) -> N
     finally:
         thread.join()
         separate.kill()
-    assert (outcome.finished, outcome.lost) == (8, ())
+    assert (outcome.finished, outcome.lost) == (5, ())
     assert contents(root) == contents(many)
 
 

@@ -164,7 +164,7 @@ class TestSolve:
         alone = exact.solve(world)
         monkeypatch.setattr("surefoot.exact.best.PARALLEL_EDGES", 0)
         for threads in (2, 3, 7):
-            monkeypatch.setattr("surefoot.exact.best.usable_threads", lambda threads=threads: threads)
+            monkeypatch.setattr("surefoot.threads.usable_threads", lambda threads=threads: threads)
             together = exact.solve(world)
             for ours, theirs in (
                 (alone.values, together.values),

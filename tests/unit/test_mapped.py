@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from surefoot.estimate import kernels, row_bounds
 from surefoot.estimate.costs import bound_all
 from surefoot.estimate.row_bounds import BoundTable, RowBounds
 from surefoot.model import seals
+from surefoot.plan import kernels as sweeps
 from surefoot.plan import mapped as plan_of_mapped
 from surefoot.plan.hope import hope, worth_at_least
 from surefoot.storage.disk import FileLayer
@@ -29,7 +31,7 @@ WORLD = "rover/testing"
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A saved problem; small as it is, nothing of it is copied, and it is read in small parts."""
     monkeypatch.setattr(seals, "COPIED", 0)
-    monkeypatch.setattr(row_bounds, "BLOCK", 8)
+    monkeypatch.setattr(row_bounds, "BLOCK", 24)
     return sf.worlds.make(WORLD).problem.save(tmp_path / "big.problem")
 
 
@@ -97,15 +99,12 @@ def test_the_same_bits(name: str, options: dict[str, Any], folder: Path) -> None
 KINDS: list[dict[str, bool]] = [{"per_pair": True}, {"one_table": True}, {"one_table": True, "shared": True}]
 
 
-@pytest.mark.parametrize(("kind", "few"), [(KINDS[0], 0.0), (KINDS[1], 1.0), (KINDS[2], 0.0), (KINDS[2], 1.0)])
-def test_all_in_one_sweep(
-    kind: dict[str, bool], few: float, tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_all_in_one_sweep(kind: dict[str, bool], tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no chunk ends with a block, a state or a pair's rows."""
     monkeypatch.setattr(seals, "COPIED", 0)
-    monkeypatch.setattr(row_bounds, "BLOCK", 8)
+    monkeypatch.setattr(row_bounds, "BLOCK", 24)
     monkeypatch.setattr(plan_of_mapped, "BLOCK", 100)
-    monkeypatch.setattr(plan_of_mapped, "FEW", few)
     problem = irregular(seed, **kind)
     both = problem, mapped(problem.save(tmp_path / "irregular.problem"))
     monkeypatch.setattr(lsvi_new, "HEAVY", 0.0)  # also where exploring leads to what V's policy plays
@@ -124,7 +123,7 @@ def test_data_that_contradict_what_was_declared(
 ) -> None:
     """Of one step alone, the first or the last that the sweep comes to: then nothing of the others is certified."""
     monkeypatch.setattr(seals, "COPIED", 0)
-    monkeypatch.setattr(row_bounds, "BLOCK", 8)
+    monkeypatch.setattr(row_bounds, "BLOCK", 24)
     problem = irregular(seed)
     plans = []
     for each in (problem, mapped(problem.save(tmp_path / "irregular.problem"))):
@@ -142,7 +141,7 @@ def test_a_table_is_read_once_for_each_step(
     kind: dict[str, bool], tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(seals, "COPIED", 0)
-    monkeypatch.setattr(row_bounds, "BLOCK", 8)
+    monkeypatch.setattr(row_bounds, "BLOCK", 24)
     agent = sf.LsviNew(mapped(irregular(seed, **kind).save(tmp_path / "irregular.problem")))
     learn(agent, 12, seed)
     tables = {id(layer.cost_features): layer.cost_features for layer in agent.problem.graph.layers}
@@ -159,14 +158,22 @@ def test_a_table_is_read_once_for_each_step(
         note(x.values, rows[0], rows[-1] + 1)
         bounding(x, rows, *others)
 
-    def expectations(x: Any, ahead: Any, wanted: Any, *others: Any) -> None:
+    def expected(asked: Any, wanted: Any) -> None:
         if len(wanted):
-            note(x.values, ahead.pair_ptr[wanted[0]], ahead.pair_ptr[wanted[-1] + 1])
-        expecting(x, ahead, wanted, *others)
+            note(asked.x.values, asked.ahead.pair_ptr[wanted[0]], asked.ahead.pair_ptr[wanted[-1] + 1])
 
-    bounding, expecting = kernels.bounds[False], kernels.expectations[False]
-    monkeypatch.setattr(kernels, "bounds", (bounds, bounds))
-    monkeypatch.setattr(kernels, "expectations", (expectations, expectations))
+    def values(*words: Any) -> None:
+        expected(words[7], np.flatnonzero(words[4]))
+        of_values(*words)
+
+    def worths(*words: Any) -> None:
+        expected(words[3], words[2][words[2] >= 0])
+        of_worths(*words)
+
+    bounding, of_values, of_worths = kernels.bound, sweeps.values, sweeps.worths
+    monkeypatch.setattr(kernels, "bound", bounds)
+    monkeypatch.setattr(sweeps, "values", values)
+    monkeypatch.setattr(sweeps, "worths", worths)
 
     def readings(rows: list[tuple[int, int]]) -> int:
         """How often somebody begins again: goes back by more than the part that is still in memory."""
@@ -188,6 +195,27 @@ def test_a_table_is_read_once_for_each_step(
     hope(agent.problem, bound, certified, known)  # as of a problem in memory: a sweep for V, and one for V̄
     assert [readings(rows) for rows in seen.values()] == [2 * steps // len(tables)] * len(tables)
     assert np.array_equal(hoped.sure.low, worth_at_least(agent.problem.graph, hoped.sure.action, known))
+
+
+def test_exploring_reads_again_only_what_differs(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seals, "COPIED", 0)
+    monkeypatch.setattr(row_bounds, "BLOCK", 24)
+    monkeypatch.setattr(plan_of_mapped, "BLOCK", 8)
+    monkeypatch.setattr(lsvi_new, "HEAVY", 0.0)
+    walked, parts = plan_of_mapped._walked, list[int]()
+
+    def noted(layer: Any, rows: int, states: Any = None) -> Iterator[Any]:
+        found = list(walked(layer, rows, states))
+        parts.extend([] if states is None else [len(list(layer.cuts(rows))) - len(found)])
+        yield from found
+
+    monkeypatch.setattr(plan_of_mapped, "_walked", noted)
+    problem = irregular(seed, one_table=True)
+    agents = [sf.LsviNew(each, budget=1e6) for each in (problem, mapped(problem.save(tmp_path / "irregular.problem")))]
+    plans = [learn(agent, 12, seed) for agent in agents]
+    assert plans[1].directed is not None
+    assert_the_same_bits(*plans)
+    assert max(parts) > 0
 
 
 def test_check_and_export(folder: Path, tmp_path: Path) -> None:

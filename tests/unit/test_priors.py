@@ -78,7 +78,7 @@ def test_a_norm_beside_a_prior_bounds_both_ends(table: Any) -> None:
 def test_coefficients_that_are_known_vanish_from_the_regression() -> None:
     """Rows are those of the other features, as if the known part had been taken off every cost."""
     known = [(0.0, 0.2), (0.1, 0.6), (0.4, 0.4)]
-    agent = sf.LsviNew(press(limit(prior=known)), replan_growth=0.0)
+    agent = sf.LsviNew(press(limit(prior=known)), replan_growth=0.0, ridges=(0.05, 0.5, 5.0))
     rest = press(
         limit(prior=known[:2]), features=NAMES[:2], cost_features=lambda h, s, a, s2: ROWS[a][:2], transition_norm=1.0
     )

@@ -272,7 +272,7 @@ def test_logged_rows_enter_with_their_intensities(tmp_path: Path) -> None:
     table = tmp_path / "log.csv"
     names = list(ROWS[0])
     table.write_text("\n".join([",".join(names), *(",".join(str(r.get(k, "")) for k in names) for r in ROWS)]))
-    with opened(path, problem) as study:
+    with opened(path, problem, ridges=[0.05, 0.5, 5.0]) as study:  # three rows tell little beside any larger one
         with pytest.raises(InvalidInput, match="does not say at which it was played"):
             study.import_log([{k: v for k, v in ROWS[0].items() if k != "intensity"}])
         with pytest.raises(InvalidInput, match=r"an intensity is a number|no such intensity"):

@@ -242,7 +242,7 @@ def test_the_bound_of_a_cell_covers_every_point_between_its_corners(seed: int) -
             agent.observe(h, 0, 1, 0, float(truth @ x + 0.01 * rng.standard_normal()), features=x)
         agent.end_episode()
     assert agent.plan.certified(0, 0, 1)
-    one = sf.LsviNew(cell([list(points[0])]), ridges=agent.cost_confidence.ridges)
+    one = sf.LsviNew(cell([list(points[0])]), ridges=agent.options.ridges, shaped=agent.options.shaped)
     one.inherit(agent)
     one.replan()
     assert (one.plan.upper(0, 0, 1) <= agent.plan.upper(0, 0, 1)).all()

@@ -249,7 +249,7 @@ def test_squares_round_alike(seed: int) -> None:
     """Python's power and the compiled product differ in one square of a thousand: (1 + |ρ|)² must be the product."""
     tables = random_tables(97_000 + seed, anchors=True, stationary_costs=True)
     problem = problem_of(tables)
-    data = CostData(problem, 1.0, families(problem))
+    data = CostData(problem, 1.0, families(problem), shaped=0.0)
     directions = data.state.frames.directions[0, 0]
     rng, cost = np.random.default_rng(seed), np.zeros(len(tables.limits))
     for x in rng.normal(size=(20_000, len(directions))):

@@ -186,7 +186,7 @@ def test_other_constants_than_those_of_the_study_are_refused(opened: Any, monkey
     from surefoot.plan import confidence
 
     opened().close()
-    monkeypatch.setattr(confidence, "default_ridges", lambda problem: (1.0, 2.0))
+    monkeypatch.setattr(confidence, "default_ridge", lambda problem: 2.0)
     with pytest.raises(InvalidInput, match=r"other constants.*ridges"):
         opened()
 

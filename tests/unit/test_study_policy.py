@@ -145,7 +145,7 @@ def test_what_is_not_such_a_document_is_refused(
     change: dict[str, Any], words: str, study: sf.Study, tmp_path: Path
 ) -> None:
     (tmp_path / "p.json").write_text(json.dumps({**document(study.standing), **change}))
-    with pytest.raises(UnreadableFile, match=f"the policy cannot be read: .*{words}"):
+    with pytest.raises(UnreadableFile, match=words):
         load_policy(tmp_path / "p.json")
 
 

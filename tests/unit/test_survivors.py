@@ -16,7 +16,7 @@ from surefoot.audits.audit import Unreadable, audit
 from surefoot.audits.declaration import read_problem
 from surefoot.audits.problem import Limit, knowledge
 from surefoot.errors import InvalidInput, UnreadableFile
-from surefoot.estimate.bank import factored
+from surefoot.estimate.bank import factored, isotropic
 from surefoot.estimate.costs import split
 from surefoot.estimate.ellipsoids import CostConfidence, _radii, prior_guard
 from surefoot.estimate.families import LOST
@@ -105,8 +105,10 @@ def test_the_radius_of_values_knows_how_many_steps_are_left(stationary: bool) ->
 def test_what_rounding_takes_grows_with_the_dimension(dim: int) -> None:
     """Without noise, model error and rows, all that is left of a radius is η·L/√λ with η = LOST·√d·tr G."""
     family = family_of((sf.Limit("load", bound=1.0, noise=0.0, norm=3.0),), dim, 1.0)
-    confidence = CostConfidence((4.0,), (0.1, 1.0, 10.0), lambda *_: 0.0, dual=True, prior=True, scale=1.0, guard=True)
-    found = sum(_radii(turned(np.eye(dim), np.zeros((1, dim))), 0, 4.0, spread_of(0.0), family, confidence))
+    confidence = CostConfidence(
+        (4.0,), (0.1, 1.0, 10.0), lambda *_: 0.0, shaped=0.0, dual=True, prior=True, scale=1.0, guard=True
+    )
+    found = sum(_radii(isotropic(turned(np.eye(dim), np.zeros((1, dim))), 4.0), 0, spread_of(0.0), family, confidence))
     assert found == pytest.approx(LOST * math.sqrt(dim) * dim * 3.0 / 2.0, rel=1e-12)
     assert prior_guard(dim) == pytest.approx(LOST * math.sqrt(dim) * (1.0 + math.sqrt(11.0)), rel=1e-8)
 

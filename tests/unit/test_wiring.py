@@ -128,6 +128,7 @@ CERTIFIED: dict[str, list[Wire]] = {
         Wire({"ridges": (0.5,)}, BOUNDS | {"q"}),
         Wire({"ridges": (0.01, 0.1, 1.0, 2.0)}, BOUNDS | {"q"}),
     ],
+    "shaped": [Wire({"shaped": 0.0}, BOUNDS | {"q"}), Wire({"shaped": 3.0}, BOUNDS | {"q"})],
     "ridge_ratios": [Wire({"ridge_ratios": (0.5, 0.5)}, BOUNDS | {"q"})],
     "multipliers": [Wire({"multipliers": (3.0,)}, BOUNDS | {"q"})],
     "value_ridge": [Wire({"value_ridge": 0.3}, {"q"}, never=SAFE)],
@@ -280,12 +281,13 @@ def test_the_bound_of_every_limit_counts(seed: int) -> None:
     """Bounds so high that nothing is forbidden certify everything; one that is left as it was still forbids."""
     forbids: set[int | None] = set()
     for number in until_seen({0, 1}, forbids):
-        chosen, before = case("certified", number, seed), plain("certified", number, seed)
+        chosen = case("certified", number, seed)
+        before = outcome(problem_of(chosen.tables), chosen, shaped=3.0)  # by default it follows the bounds, too
         limits = list(problem_of(chosen.tables).limits)
         raised = [LIMIT_FIELDS["bound"](limit) for limit in limits]
         for kept in (0, 1, None):
             altered = [limits[j] if j == kept else raised[j] for j in range(2)]
-            after = outcome(declared(chosen.tables, altered), chosen)
+            after = outcome(declared(chosen.tables, altered), chosen, shaped=3.0)
             assert not BOUNDS & changed(before, after)
             if not all(after["certified"]):
                 forbids.add(kept)
@@ -297,8 +299,9 @@ def test_the_bound_is_what_slack_is_measured_from(seed: int) -> None:
     chosen = case("certified", 0, seed)
     limits = problem_of(chosen.tables).limits
     high, higher = (declared(chosen.tables, [replace(x, bound=x.bound + by) for x in limits]) for by in (50.0, 90.0))
-    assert changed(outcome(high, chosen), outcome(higher, chosen)) >= {"q"}
-    assert not changed(outcome(high, chosen, slack=0.5), outcome(higher, chosen, slack=0.5))
+    assert changed(outcome(high, chosen, shaped=3.0), outcome(higher, chosen, shaped=3.0)) >= {"q"}
+    given = {"slack": 0.5, "shaped": 3.0}
+    assert not changed(outcome(high, chosen, **given), outcome(higher, chosen, **given))
 
 
 @pytest.mark.parametrize("field", LIMIT_FIELDS)

@@ -75,6 +75,7 @@ class StaticShield(Baseline):
 
     @cached_property
     def _declared(self) -> Certified:
-        nothing = CostData(self.problem, min(self.cost_confidence.ridges), self.costs.families)
+        known = self.cost_confidence
+        nothing = CostData(self.problem, min(known.ridges), self.costs.families, shaped=known.shaped)
         bounds = bound_costs(self.problem, nothing, self.cost_confidence)
         return certify(self.problem.graph, bounds, self.problem.bounds)

@@ -64,7 +64,7 @@ class Learner(Agent):
         super().__init__(problem)
         self.options, self.cost_confidence, self.value_confidence = options, costs, values
         self.replan_growth = options.replan_growth  # a study lifts it to ∞ while its data are in doubt
-        self.costs = CostData(problem, min(costs.ridges), self._families())
+        self.costs = CostData(problem, min(costs.ridges), self._families(), shaped=costs.shaped)
         self.transitions = ValueData(problem, values.ridge)
         self._replans, self._failed = 0, 0
         self.plan_failure = ""  #: why the plan that is due could not be made; empty when it was

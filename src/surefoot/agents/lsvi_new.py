@@ -59,6 +59,7 @@ REMEMBERED = ("episodes", "weight", "explored")  # of Waited, with which a plan 
 
 @dataclass(frozen=True, kw_only=True)
 class LsviNewOptions(LookAheadOptions):
+    shaped: float
     ridge_ratios: tuple[float, ...]  # (m,)
     multipliers: tuple[float, ...]
     optimism: float
@@ -87,7 +88,11 @@ class LsviNew(LookAhead):
         budget: directed exploration may use at most this times √k of the first k episodes; by default 20, or 2 if a
             limit declares a model error, because no amount of data may then settle what is hoped for.
         explore: (w₂, w₃, w₄), the weights of Ideas II, III and IV (spec 5); by default (0.1, 0.02, 0.02).
-        ridges: the grid Λ of cost ridges (spec 3); by default the mean ‖z‖² of the features times 0.1, 1 and 10.
+        ridges: the grid Λ of cost ridges (spec 3); by default one, the mean ‖z‖² of the features, which then has their
+            shape.
+        shaped: take the ridge, of which there must be one, so many times in the shape of the features (spec 3), or with
+            0 as it is, the same in all directions; by default 0 with ``ridges``, and else up to 10, less with little
+            noise.
         ridge_ratios: for each limit what its ridges are multiplied by (spec 3); by default its rows' mean ‖z‖² over
             that of rows as they are declared, so 1 unless it has a prior. Both are fixed before any data.
         multipliers: of (R/L)², how much of the norm's ball joins each noise ellipsoid (spec 3). More of them give
@@ -125,6 +130,7 @@ class LsviNew(LookAhead):
         budget: float | None = None,
         explore: Sequence[float] | None = None,
         ridges: Sequence[float] | None = None,
+        shaped: float | None = None,
         ridge_ratios: Sequence[float] | None = None,
         multipliers: Sequence[float] = MULTIPLIERS,
         value_ridge: float = 1.0,
@@ -142,7 +148,12 @@ class LsviNew(LookAhead):
         rule = _exploration(exploration, chosen != IDEAS or literal_future or explore is not None)
         cluster = None if on is None else _cluster(on, rule)
         costs = cost_confidence(
-            problem, failure_probability=p, ridges=ridges, multipliers=multipliers, scale=safety_radius_scale
+            problem,
+            failure_probability=p,
+            multipliers=multipliers,
+            scale=safety_radius_scale,
+            ridges=ridges,
+            shaped=shaped,
         )
         values = value_confidence(problem, failure_probability=p, value_ridge=value_ridge, optimism=optimism)
         self._learning = with_ratios(problem, ridge_ratios)
@@ -155,6 +166,7 @@ class LsviNew(LookAhead):
         options = LsviNewOptions(
             failure_probability=p,
             ridges=costs.ridges,
+            shaped=costs.shaped,
             ridge_ratios=tuple(ratio for _, ratio in sorted(ratios)),
             multipliers=costs.multipliers,
             value_ridge=values.ridge,

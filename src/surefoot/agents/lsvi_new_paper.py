@@ -160,7 +160,9 @@ class LsviNewPaper(LookAhead):
             epsilon_4=numbers.epsilon_4 if "IV" in chosen else 0.0,
         )
         rule = _beyond(numbers.beta, problem, p) if "radius" in kept else _printed(numbers.beta)
-        costs = CostConfidence((setting.ridge,), (), rule, dual=False, prior=False, scale=scale, guard="guard" in kept)
+        costs = CostConfidence(
+            (setting.ridge,), (), rule, shaped=0.0, dual=False, prior=False, scale=scale, guard="guard" in kept
+        )
         values = ValueConfidence(ridge_2, lambda h, ratio: numbers.epsilon_1, 1.0, clip="clip" in kept)
         self._proved = numbers.beta >= replace(setting, union=True).radius(numbers.episodes)[0]  # β₁ that is proved
         self._plans: dict[int, Plan] = {}  # by start state

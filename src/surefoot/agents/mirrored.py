@@ -6,6 +6,7 @@ A plan is made every ``stride`` episodes, and then takes that many steps at once
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
@@ -39,7 +40,21 @@ class Mirrored(Paced):
     """Keeps a randomised policy, from one plan to the next."""
 
     options: MirroredOptions
-    _seen: Any = None  # what the policy in force was found to be worth when it was planned: the next step is made of it
+    _seen: Any = None  # what the policy in force was found to be worth when it was planned: the next step uses it
+
+    def _make_plan(self) -> Plan:
+        due = self.episodes - self._planned_at  # how many steps the policy is behind
+        if self._seen is not None and due > 0:
+            self._step(self._seen, due)
+        return self._evaluated_plan()
+
+    @abstractmethod
+    def _step(self, seen: Any, times: int) -> None:
+        """Change the policy by so many steps, given what it was found to be worth."""
+
+    @abstractmethod
+    def _evaluated_plan(self) -> Plan:
+        """Evaluate the policy, for the next step, and make the plan that plays it."""
 
     def _prepare(self, problem: Problem) -> None:
         super()._prepare(problem)
@@ -49,11 +64,6 @@ class Mirrored(Paced):
     def _due_at(self) -> int | None:
         stride = self._planned_at + self.options.stride if math.isfinite(self.replan_growth) else None
         return earliest(super()._due_at(), stride)
-
-    @property
-    def _steps_due(self) -> int:
-        """How many steps the policy is behind: the episodes since the plan in force."""
-        return self.episodes - self._planned_at
 
     def _climb(self, gains: Sequence[FloatArray], explore: float = 0.0) -> None:
         """One step of mirror ascent in every state; gains contain the step size."""
@@ -137,9 +147,7 @@ class Opdop(Mirrored):
         for data, worth in zip(self.functions, self._seen.worth, strict=True):
             data.count(data.row(h, layer, edge, worth[h]))
 
-    def _make_plan(self) -> Plan:
-        if self._seen is not None and self._steps_due > 0:
-            self._step(self._seen, self._steps_due)
+    def _evaluated_plan(self) -> Plan:
         for data in self.functions:
             data.bank.refresh()
         bounds = self._bounds()
@@ -241,13 +249,11 @@ class OptPrimalDual(Mirrored, Tabular):
         self._slack = total_slack(problem, self.options.slack) / self._largest  # (m,) ξ
         self._store(slack=self._slack)
 
-    def _make_plan(self) -> Plan:
-        if self._seen is not None and self._steps_due > 0:
-            self._ascend(self._seen, self._steps_due)
+    def _evaluated_plan(self) -> Plan:
         self._seen = self._hope()
         return self._counted_plan(self._policy_now())
 
-    def _ascend(self, seen: Hoped, times: int) -> None:
+    def _step(self, seen: Hoped, times: int) -> None:
         n, k = self.problem.horizon - 1, self.options.episodes
         rho = n / float(self._slack.min())
         size = times * self.options.step / (n * (1.0 + rho)) * math.sqrt(2.0 / k)
@@ -326,20 +332,18 @@ class Crpo(Mirrored, Tabular):
         self._tolerance = published if given is None else given
         self._store(tolerance=self._tolerance)
 
-    def _make_plan(self) -> Plan:
-        if self._seen is not None and self._steps_due > 0:
-            self._climb(self._direction(self._seen, self._steps_due))
+    def _evaluated_plan(self) -> Plan:
         self._seen = self._evaluate()
         return self._counted_plan(self._policy_now())
 
-    def _direction(self, seen: Evaluation, times: int) -> list[FloatArray]:
-        """Per decision layer (N,): what so many steps add to the logarithms of the policy."""
+    def _step(self, seen: Evaluation, times: int) -> None:
         alpha = times * self.options.scale / math.sqrt(self._size * self.options.episodes)
         excess = seen.spent - budgets(self.problem) / self._largest
         worst = int(np.argmax(excess))
         if excess[worst] <= self._tolerance:
-            return [alpha * q for q in seen.rewards]
-        return [-alpha * q for q in seen.costs[worst]]
+            self._climb([alpha * q for q in seen.rewards])
+        else:
+            self._climb([-alpha * q for q in seen.costs[worst]])
 
     def _evaluate(self) -> Evaluation:
         graph, model, m = self.problem.graph, self._model(), len(self._largest)

@@ -24,7 +24,7 @@ from surefoot.plan.explore import pair_uncertainty, slacks
 from surefoot.plan.plan import Plan
 from surefoot.plan.segments import first_marked
 from surefoot.plan.successors import assumed_excess
-from surefoot.plan.values import Values, greedy, most_to_come
+from surefoot.plan.values import StepValues, Values, backward_values, greedy, most_to_come
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -230,17 +230,17 @@ class Mase(Baseline):
         """Values of the problem in which having to stop costs, and earns nothing afterwards."""
         graph, most = self.problem.graph, most_to_come(self.problem.graph)
         widths = pair_uncertainty(graph, bounds, slacks(self.problem, None))
-        worth = np.where(passes.states[-1], graph.terminal.reward, 0.0)
-        value, q, action = [worth], list[FloatArray](), list[IntArray]()
-        for h in reversed(range(len(graph.layers))):
+
+        def step(h: int, following: FloatArray) -> StepValues:
             layer = graph.layers[h]
-            q.insert(0, layer.reward + expected_next_value(layer, worth, known[h]))
-            best, chosen = greedy(layer, q[0], passes.pairs[h], most[h])
+            q = layer.reward + expected_next_value(layer, following, known[h])
+            best, chosen = greedy(layer, q, passes.pairs[h], most[h])
             least = np.minimum.reduceat(widths[h], layer.state_ptr[:-1])
-            worth = np.where(chosen == NO_ACTION, -self.options.punishment / np.maximum(least, 1e-9), best)
-            value.insert(0, np.maximum(worth, 0.0))  # what transitions are learned from lies in [0, R_h]
-            action.insert(0, chosen)
-        return Values(tuple(q), no_bonus(graph), tuple(value), tuple(action))
+            return q, np.where(chosen == NO_ACTION, -self.options.punishment / np.maximum(least, 1e-9), best), chosen
+
+        found = backward_values(step, no_bonus(graph), np.where(passes.states[-1], graph.terminal.reward, 0.0))
+        # Transitions are learned from values in [0, R_h].
+        return replace(found, value=tuple(np.maximum(each, 0.0) for each in found.value))
 
 
 def stops(problem: Problem, stop: Label) -> list[IntArray]:

@@ -47,7 +47,6 @@ class PlantAgent:
         self.plant, self.exact = plant, bool(exact)
         self.learner = LsviNew(plant.problem, failure_probability, **options)
         self._centres = CentreValues(plant)
-        self._steers: tuple[Plan | None, tuple[FloatArray, ...]] = (None, ())
         self._x: FloatArray | None = None  # where the plant was last told to be
         self.by_point = False  #: the input that was chosen last is certified at the exact state only
 
@@ -92,7 +91,7 @@ class PlantAgent:
         """What is certified at state x of step h, by the plan in force."""
         place = under_way(self.learner.place)
         place.expect_at("act", h, self.plant.cell(x))
-        return at_point(self.plant, self.plan, self._values(), h, self._where(h, x))
+        return at_point(self.plant, self.plan, self._centres.of(self.plan), h, self._where(h, x))
 
     def why(self, h: int, x: Any, u: Any) -> str:
         """In words, why an input is or is not certified at state x of step h, by the plan in force.
@@ -102,13 +101,7 @@ class PlantAgent:
             >>> agent.why(0, [0.45], 0.2).split("; ")[1]
             'it may lead to level 0.5 … 0.6, which is not certified'
         """
-        return at_point(self.plant, self.plan, self._values(), h, x).why_input(u)
-
-    def _values(self) -> tuple[FloatArray, ...]:
-        """Of the plan in force, at the cells' centres; computed once for each plan."""
-        if self._steers[0] is not self.plan:
-            self._steers = (self.plan, self._centres.of(self.plan))
-        return self._steers[1]
+        return at_point(self.plant, self.plan, self._centres.of(self.plan), h, x).why_input(u)
 
     def _by_cell(self, point: Point) -> bool:
         """Cells alone decide: in the first episodes of the fallback, and where exact states are not wanted."""

@@ -20,20 +20,21 @@ from surefoot.agents.blocks.baseline import Paced
 from surefoot.agents.blocks.options import BaselineOptions, Slack, option, worked_out
 from surefoot.checks import at_least, whole
 from surefoot.estimate.counts import Counts, Intervals, bernstein, empirical
-from surefoot.model.graph import NO_ACTION, FloatArray, IntArray, LayeredGraph
+from surefoot.model.graph import FloatArray, LayeredGraph
 from surefoot.model.problem import Problem
 from surefoot.plan.drawing import averaged, softmax
 from surefoot.plan.explore import slacks
 from surefoot.plan.occupancy import best_occupancy
 from surefoot.plan.plan import Plan
-from surefoot.plan.values import Values, greedy, most_to_come
+from surefoot.plan.values import StepValues, backward_values, greedy, most_to_come
 
 
 @dataclass(frozen=True, kw_only=True)
 class TabularOptions(BaselineOptions):
     """``episodes`` is K, for which constants are computed; ``scale`` multiplies all widths, 1 is published."""
 
-    ridges: Sequence[float] | None = worked_out(None)  # of bounds for the record only, as the two below
+    ridges: Sequence[float] | None = worked_out(None)  # of bounds for the record only, as the three below
+    shaped: float | None = worked_out(None)
     value_ridge: float = worked_out(1.0)
     optimism: float = worked_out(1.0)
     episodes: int = option(1000, whole, 1)
@@ -149,12 +150,7 @@ def by_triplet(graph: LayeredGraph, costs: Sequence[FloatArray]) -> list[FloatAr
 
 def fallback_chances(graph: LayeredGraph) -> Chances:
     """The fallback as a policy with chances, 0 in states that it never reaches."""
-    found = []
-    for layer in graph.layers:
-        played = np.zeros(layer.n_pairs)
-        played[layer.fallback[layer.fallback != NO_ACTION]] = 1.0
-        found.append(played)
-    return tuple(found)
+    return tuple(layer.played_by_fallback().astype(np.float64) for layer in graph.layers)
 
 
 class OptCmdp(Tabular):
@@ -264,17 +260,16 @@ class LsviUcb(Tabular):
 
     def _make_plan(self) -> Plan:
         graph, most = self.problem.graph, most_to_come(self.problem.graph)
-        value, q, bonus, action = [graph.terminal.reward], list[FloatArray](), list[FloatArray](), list[IntArray]()
-        for h in reversed(range(len(graph.layers))):
-            layer, visits = graph.layers[h], self.counts.visits[h]
-            n = self.counts.of_pairs(h)
-            ahead = np.add.reduceat(visits * value[0][layer.successor], layer.pair_ptr[:-1])
-            bonus.insert(0, self._beta(layer.n_pairs) / np.sqrt(1.0 + n))
-            q.insert(0, (n * layer.reward + ahead) / (1.0 + n) + bonus[0])
-            worth, chosen = greedy(layer, q[0], np.ones(layer.n_pairs, bool), most[h])
-            value.insert(0, worth)
-            action.insert(0, chosen)
-        bounds, values = self._bounds(), Values(tuple(q), tuple(bonus), tuple(value), tuple(action))
+        seen = [self.counts.of_pairs(h) for h in range(len(graph.layers))]
+        bonus = [self._beta(layer.n_pairs) / np.sqrt(1.0 + n) for layer, n in zip(graph.layers, seen, strict=True)]
+
+        def step(h: int, following: FloatArray) -> StepValues:
+            layer, n = graph.layers[h], seen[h]
+            ahead = np.add.reduceat(self.counts.visits[h] * following[layer.successor], layer.pair_ptr[:-1])
+            q = (n * layer.reward + ahead) / (1.0 + n) + bonus[h]
+            return q, *greedy(layer, q, np.ones(layer.n_pairs, bool), most[h])
+
+        bounds, values = self._bounds(), backward_values(step, bonus, graph.terminal.reward)
         return Plan(self.problem, bounds, self._certify(bounds)[0], values, self._known(), self.replans)
 
     def _beta(self, d: int) -> float:

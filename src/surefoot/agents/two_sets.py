@@ -32,17 +32,17 @@ from surefoot.estimate.ellipsoids import CostConfidence
 from surefoot.estimate.families import Family, families, of_norms
 from surefoot.estimate.values import ValueEllipsoid, expected_next_value
 from surefoot.model.features import Features
-from surefoot.model.graph import BoolArray, FloatArray, IntArray, LayeredGraph
+from surefoot.model.graph import FloatArray, IntArray, LayeredGraph, owner
 from surefoot.model.problem import Problem
 from surefoot.model.sparse_rows import SparseRows
 from surefoot.plan.certify import Certified, certify, not_refuted, with_least_worst
-from surefoot.plan.confidence import checked_ridge, default_ridges
+from surefoot.plan.confidence import checked_ridge, default_ridge
 from surefoot.plan.explore import relative_uncertainty
 from surefoot.plan.hope import followed, played, reached
 from surefoot.plan.plan import Plan
 from surefoot.plan.segments import segment_max, spread
 from surefoot.plan.successors import with_one_successor
-from surefoot.plan.values import Values, greedy, most_to_come
+from surefoot.plan.values import StepValues, Values, backward_values, greedy, most_to_come
 
 CONFIDENCES, SUCCESSORS, SETTLE = ("published", "proved"), ("one", "all"), ("states", "steps")
 
@@ -83,7 +83,7 @@ class TwoSets(Paced):
         def radius(log_det_ratio: float, ridge: float, noise: float, norm: float) -> float:
             return beta * noise
 
-        return CostConfidence((lam,), (), radius, dual=False, prior=False, scale=1.0, guard=False)
+        return CostConfidence((lam,), (), radius, shaped=0.0, dual=False, prior=False, scale=1.0, guard=False)
 
     @property
     def guaranteed(self) -> bool:
@@ -119,7 +119,7 @@ def prior_ridge(problem: Problem) -> float:
     d = problem.graph.cost_dim
     sizes = zip(problem.noises.tolist(), (prior.norm for prior in problem.priors), strict=True)
     found = max(noise**2 * d / norm**2 if norm > 0 else 0.0 for noise, norm in sizes)
-    return max(found, 1e-6 * min(default_ridges(problem)))  # costs without noise are learned at once
+    return max(found, 1e-7 * default_ridge(problem))  # costs without noise are learned at once
 
 
 DENSE = 1 << 24  #: numbers of a table that may be copied
@@ -162,7 +162,7 @@ def target(problem: Problem, bounds: CostBounds, sure: Certified) -> tuple[int, 
     norm = np.array([prior.norm for prior in problem.priors])
     best, widest = (0, int(graph.layers[0].fallback_pairs()[0]), 0.0), (-1, -1.0)
     for h, layer in enumerate(graph.layers):
-        own = np.flatnonzero(inside[h])
+        own = inside[h]
         if len(own) == 0:
             continue
         width = relative_uncertainty(bounds.upper[h][own], bounds.lower[h][own], scales)
@@ -171,12 +171,12 @@ def target(problem: Problem, bounds: CostBounds, sure: Certified) -> tuple[int, 
         top = int(np.argmax(np.where(opens, width, -1.0) if opens.any() else width))
         rank = (int(opens.any()), float(width[top]))  # any expander comes before all else
         if rank > widest:
-            pair = int(np.searchsorted(layer.row_ptr, own[top], side="right")) - 1
+            pair = owner(layer.row_ptr, int(own[top]))
             best, widest = (h, pair, float(width[top])), rank
     return best
 
 
-def _away(problem: Problem, inside: list[BoolArray], sure: Certified) -> list[FloatArray]:
+def _away(problem: Problem, inside: list[IntArray], sure: Certified) -> list[FloatArray]:
     """Per decision layer (R,): how far each row of the set is from the nearest row outside it; ∞ for all other rows.
 
     Outside are the rows of the same step, or of all steps where costs are the same at every step. Steps that share a
@@ -191,7 +191,7 @@ def _away(problem: Problem, inside: list[BoolArray], sure: Certified) -> list[Fl
         asked = {key: np.zeros(len(table), bool) for key, table in tables.items()}
         beyond = {key: np.zeros(len(table), bool) for key, table in tables.items()}
         for h in group:
-            asked[id(layers[h].cost_features)] |= inside[h]
+            asked[id(layers[h].cost_features)][inside[h]] = True
             beyond[id(layers[h].cost_features)] |= outside[h]
         others = [table[np.flatnonzero(beyond[key])] for key, table in tables.items() if beyond[key].any()]
         distance = {key: np.full(len(table), np.inf) for key, table in tables.items()}
@@ -220,17 +220,16 @@ def _dense(x: Features) -> FloatArray:
 
 def towards(graph: LayeredGraph, allowed: Certified, aim: tuple[int, int]) -> Values:
     """Backward: 1 at the target, 0 elsewhere, and of several successors the best one; along allowed pairs."""
-    value, q, action = [np.zeros(graph.terminal.n_states)], list[FloatArray](), list[IntArray]()
-    for h in reversed(range(len(graph.layers))):
+
+    def step(h: int, following: FloatArray) -> StepValues:
         layer = graph.layers[h]
-        ahead = segment_max(value[0][layer.successor], layer.pair_ptr)
+        ahead = segment_max(following[layer.successor], layer.pair_ptr)
         if h == aim[0]:
             ahead = np.where(np.arange(layer.n_pairs) == aim[1], 1.0, 0.0)
         worth, chosen = greedy(layer, ahead, allowed.pairs[h], 1.0)
-        q.insert(0, np.where(allowed.pairs[h], ahead, np.nan))
-        value.insert(0, np.where(allowed.states[h], worth, 0.0))
-        action.insert(0, chosen)
-    return Values(tuple(q), no_bonus(graph), tuple(value), tuple(action))
+        return np.where(allowed.pairs[h], ahead, np.nan), np.where(allowed.states[h], worth, 0.0), chosen
+
+    return backward_values(step, no_bonus(graph), np.zeros(graph.terminal.n_states))
 
 
 @dataclass(frozen=True, kw_only=True)

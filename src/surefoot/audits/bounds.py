@@ -9,12 +9,14 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from surefoot.audits.problem import Knowledge, Problem, norms_alone
+from surefoot.audits.problem import Problem, norms_alone
 from surefoot.audits.rays import Line
+from surefoot.audits.rows import feature_shapes, longest_scaled, split
 
 MOST_VISITED = 64  #: rows of a regression whose visits are counted one by one
 
@@ -27,6 +29,7 @@ class Confidence:
     """The constants of the bounds, from a study's record."""
 
     ridges: tuple[float, ...]
+    shaped: float  # so many times beside N, of the shape of the features; 0: beside I
     ratios: tuple[float, ...]  # per limit, by which its ridges are multiplied
     multipliers: tuple[float, ...]  # of (R/L)²: how much of the ball joins the noise ellipsoid
     failure_probability: float  # the share of the epoch
@@ -40,8 +43,10 @@ class Data:
     Limits with the same half-widths share their rows: a *space*.
     """
 
-    def __init__(self, problem: Problem, paper: bool) -> None:
-        self._problem = problem
+    def __init__(self, problem: Problem, paper: bool, since: Problem | None = None) -> None:
+        """``since``: what was declared when these rows began to be kept, from which N comes (spec 3)."""
+        self._problem, self.since = problem, since or problem
+        self._paper = paper
         self.known = [norms_alone(each) if paper else each for each in problem.known]
         keys = [each.width.tobytes() for each in self.known]
         self.space = [keys.index(key) for key in keys]  # that of a limit: the first one with its half-widths
@@ -52,6 +57,12 @@ class Data:
         self.errors = np.zeros((n, m))  # Σ e²,  e = ζ(1 + Σ|ρ|) + Σ|ρ_i| t_i of a row
         self.visits: dict[tuple[int, int], dict[tuple[float, ...], Visit]] = {}  # by regression and limit
         self.rest = np.zeros((n, m))  # Σ e² of rows that are not among these
+
+    @cached_property
+    def shapes(self) -> dict[int, Any]:
+        """N of every regression (n, d, d), by space."""
+        known = [norms_alone(each) if self._paper else each for each in self.since.known]
+        return {s: feature_shapes(self.since, known[s]) for s in self.gram}
 
     def add(self, h: int, x: Any, cost: Any, one_by_one: bool) -> None:
         """Count a measured cost (m,) of a feature x (d,) at layer h; ``one_by_one``: its visits are counted."""
@@ -85,37 +96,6 @@ class Visit:
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
-    """Of some rows and one limit: what is left to learn, what is known, Σ|ρ| and Σ|ρ|t."""
-
-    z: Any  # (E, d)
-    known: Any  # (E,)
-    rho: Any  # (E, n) the coordinates among the anchors
-    size: Any  # (E,)
-    blur: Any  # (E,)
-
-
-def split(problem: Problem, known: Knowledge, h: int, j: int, x: Any) -> Part:
-    """z = δ∘x − X⁰ᵀρ, k = ⟨m,x⟩ + Σ ρ (c⁰ − ⟨m,x⁰⟩), ρ the least-squares coordinates of δ∘x among the anchors δ∘x⁰."""
-    rows, middle = x * known.width, x @ known.centre
-    anchors, nothing = problem.anchors[h], np.zeros(len(x))
-    if anchors is None:
-        return Part(rows, middle, np.zeros((len(x), 0)), nothing, nothing)
-    features, cost, tolerance = anchors
-    scaled = features * known.width
-    lengths = np.sqrt((scaled * scaled).sum(axis=1))
-    units = scaled / np.where(lengths > 0.0, lengths, 1.0)[:, None]
-    if len(scaled) == 1:
-        rho = (rows @ units.T) / np.where(lengths > 0.0, lengths, 1.0)
-    else:
-        found = np.linalg.lstsq(units.T, rows.T, rcond=1e-6)[0].T
-        rho = found / np.where(lengths > 0.0, lengths, np.inf)
-    rest = cost[:, j] - features @ known.centre
-    size = np.abs(rho)
-    return Part(rows - rho @ scaled, middle + rho @ rest, rho, size.sum(axis=1), size @ tolerance[:, j])
-
-
-@dataclass(frozen=True, eq=False)
 class Bounds:
     """Of every cost row of a layer, (rows, m) each: upper and lower, and by how much two programs may differ."""
 
@@ -141,13 +121,59 @@ class Counted:
     one: Ellipsoid
     moves: Any  # (v, d)  what each visited row moves it by, per unit
     amounts: Any  # (v,)
-    spread: Any  # (d, d)  zᵀMGMz = ‖spread·z‖²
+    spread: Any  # (d, d)  zᵀMGMᵀz is no more than ‖spread·z‖²
     rest: float
+    digits: float  # what rounding may have taken from the visited rows, as a share of the length of z in W,
+    blurred: Any  # (d, d)  and from ``spread``: with it
 
     def width(self, z: Any) -> Any:
         """(E,) how far off its centre ⟨γ, z⟩ may be."""
         noise, others = (np.sqrt(((z @ factor.T) ** 2).sum(axis=1)) for factor in (self.one.factor, self.spread))
         return self.one.radius * noise + np.abs(z @ self.moves.T) @ self.amounts + self.rest * others
+
+    def slop(self, z: Any, width: Any) -> Any:
+        """(E,) by how much more two programs may say."""
+        lengths = [np.sqrt(((z @ each.T) ** 2).sum(axis=1)) for each in (self.one.factor, self.spread, self.blurred)]
+        return self.one.lost * width + self.digits * lengths[0] + self.rest * (lengths[2] - lengths[1])
+
+
+@dataclass(frozen=True, eq=False)
+class Beside:
+    """One regression beside λN, as ordinary least squares: with A = G/λ + N = CCᵀ and C⁻¹G/λ = V diag(s) Uᵀ. A space
+    may have directions that nothing is known of: s = 0 there."""
+
+    ridge: float  # λ
+    least: float  # N ≽ least·I
+    size: float  # tr G, or λ·tr A: what it loses digits of
+    log_det: float  # of A, less that of N
+    s: Any  # (d,)
+    basis: Any  # (d, d)  U
+    pull: Any  # (d, d)  VᵀC⁻¹
+
+    @property
+    def floor(self) -> float:
+        """No direction has less of a ridge than this: μ."""
+        return self.least * self.ridge
+
+
+def beside(gram: Any, ridge: float, shape: Any | None) -> Beside:
+    """With N = KKᵀ and K⁻¹GK⁻ᵀ = Q diag(e) Qᵀ: C = KQ√(e/λ + 1), so C⁻¹G/λ = (e/λ)/√(e/λ + 1) QᵀKᵀ."""
+    root = np.eye(len(gram)) if shape is None else np.linalg.cholesky(shape)
+    inside = np.linalg.solve(root, np.linalg.solve(root, gram).T)
+    values, basis = np.linalg.eigh((inside + inside.T) / 2)
+    q = np.maximum(values, 0.0) / ridge
+    white = basis.T / np.sqrt(q + 1.0)[:, None]
+    side, s, turn = np.linalg.svd(q[:, None] * white @ root.T)
+    trace = float(np.trace(gram))
+    return Beside(
+        ridge=ridge,
+        least=1.0 if shape is None else 0.01,
+        size=trace if shape is None else trace + ridge * float(np.trace(shape)),
+        log_det=float(np.log1p(q).sum()),
+        s=s,
+        basis=turn.T,
+        pull=side.T @ np.linalg.solve(root.T, white.T).T,
+    )
 
 
 def in_the_box(one: Ellipsoid, z: Any, side: float) -> Any:
@@ -180,108 +206,111 @@ class Ellipsoids:
     def __init__(self, problem: Problem, data: Data, r: int, confidence: Confidence) -> None:
         self._problem, self._confidence, self._data, self._r = problem, confidence, data, r
         self._targets = data.targets[r].astype(float)
-        self._turned = {s: np.linalg.eigh(data.gram[s][r].astype(float)) for s in set(data.space)}
+        self._found: dict[tuple[int, float, float], Beside] = {}
         make = self._dual if confidence.beta is None else self._plain
-        self._parts = [
-            [one for ridge in confidence.ridges for one in make(j, ridge * confidence.ratios[j])]
-            for j in range(len(problem.limits))
-        ]
-        middle = sorted(confidence.ridges)[len(confidence.ridges) // 2]
-        plain = confidence.beta is not None
+        grid = [[self._beside(j, ridge) for ridge in sorted(confidence.ridges)] for j in range(len(problem.limits))]
+        self._parts = [[one for each in own for one in make(j, each)] for j, own in enumerate(grid)]
         self._counted = [
-            None if plain else self._count(j, middle * confidence.ratios[j]) for j in range(len(problem.limits))
+            None if confidence.beta is not None else self._count(j, own[len(own) // 2]) for j, own in enumerate(grid)
         ]
 
-    def _eigen(self, j: int) -> tuple[Any, Any]:
-        values, basis = self._turned[self._data.space[j]]
-        return np.maximum(values, 0.0), basis
+    def _beside(self, j: int, ridge: float) -> Beside:
+        space, shaped = self._data.space[j], self._confidence.shaped
+        key = space, ridge, self._confidence.ratios[j]
+        if key not in self._found:
+            shape = self._data.shapes[space][self._r] if shaped else None
+            times = self._confidence.ratios[j] * (shaped or 1.0)
+            self._found[key] = beside(self._data.gram[space][self._r].astype(float), ridge * times, shape)
+        return self._found[key]
 
     def _sigma(self, j: int) -> float:
         return self._problem.noise(j, self._problem.rows_of_an_episode)
 
-    def _noise(self, j: int, ridge: float, choices: float) -> float:
-        """σ√(logdet(G + λI) − d·log λ + 2 log(choices/p))."""
-        log_det = float(np.log1p(self._eigen(j)[0] / ridge).sum())
-        inside = log_det + 2.0 * math.log(choices / self._confidence.failure_probability)
+    def _noise(self, j: int, own: Beside, choices: float) -> float:
+        """σ√(logdet A − logdet λN + 2 log(choices/p))."""
+        inside = own.log_det + 2.0 * math.log(choices / self._confidence.failure_probability)
         return self._sigma(j) * math.sqrt(inside)
 
     def _error(self, j: int) -> float:
         """What the model errors of all rows can add up to."""
         return math.sqrt(float(self._data.errors[self._r, j]))
 
-    def _widened(self, j: int, ridge: float, radius: float) -> tuple[float, float]:
+    def _widened(self, j: int, own: Beside, radius: float) -> tuple[float, float]:
         """With what rounding takes from G, b and their rows (spec 3), and its share."""
         known, digits, spread = self._data.known[j], 4.0 * _EPSILON, float(self._data.spread[self._r, j])
         share = digits * math.sqrt(self._problem.dim)
-        off = share * float(self._eigen(j)[0].sum())
-        if off >= ridge / 2:
+        off = share * own.size
+        if off >= own.floor / 2:
             return math.inf, 1.0
         missing = off * known.length + share * float(np.sqrt(self._targets[j] @ self._targets[j]))
         size = known.length * longest_scaled(self._problem, known) + self._sigma(j)
         size += math.sqrt(self._problem.dim) * float(np.sqrt(known.centre @ known.centre)) * self._problem.longest
         blur = 0.0 if known.plain else share * size * math.sqrt(spread)  # of the anchors' costs
         rows = digits * size * math.sqrt(spread) + blur
-        widened = radius / math.sqrt(1.0 - off / ridge) + missing / math.sqrt(ridge) + rows
+        widened = radius / math.sqrt(1.0 - off / own.floor) + missing / math.sqrt(own.floor) + rows
         return widened, 1.0 - radius / widened if widened > 0.0 else 0.0
 
-    def _dual(self, j: int, ridge: float) -> list[Ellipsoid]:
+    def _dual(self, j: int, own: Beside) -> list[Ellipsoid]:
         """The noise ellipsoid plus c times the ball of the norm, c = multiplier·(R/L)²."""
-        length = self._data.known[j].length
-        noise, lost = self._widened(j, ridge, self._proved(j, ridge) + self._error(j))
-        if noise >= 1e9 * length * math.sqrt(ridge):
+        length, unit = self._data.known[j].length, math.sqrt(own.ridge)
+        noise, lost = self._widened(j, own, self._proved(j, own) + self._error(j))
+        if noise >= 1e9 * length * unit:
             return []  # the ball alone says more
-        noise = max(noise, 1e-6 * length * math.sqrt(ridge))
-        values, basis = self._eigen(j)
-        values, turned = values / ridge, (self._targets[j] @ basis) / ridge
-        size = noise / math.sqrt(ridge)  # R and c in units in which λ is 1
-        parts = []
+        size = max(noise, 1e-6 * length * unit) / unit  # R, c, s and y in units in which λ is 1
+        s, y, parts = own.s, own.pull @ self._targets[j] / own.ridge, []
         for multiplier in self._confidence.multipliers:
             c = multiplier * (size / length) ** 2
-            divisor = values * values + c * (values + 1.0)
-            square = size * size + c * (length**2 - float((turned * turned / divisor).sum()))
-            radius = math.sqrt(ridge * square) if square >= 0.0 else math.nan
-            factor = np.sqrt((values + 1.0) / (ridge * divisor))[:, None] * basis.T
-            parts.append(Ellipsoid(factor, basis @ (values * turned / divisor), radius, lost))
+            divisor = s * s + c
+            square = size * size + c * (length**2 - float((y * y / divisor).sum()))
+            radius = unit * math.sqrt(square) if square >= 0.0 else math.nan
+            factor = own.basis.T / (unit * np.sqrt(divisor))[:, None]
+            parts.append(Ellipsoid(factor, own.basis @ (s * y / divisor), radius, lost))
         return parts
 
-    def _proved(self, j: int, ridge: float) -> float:
+    def _proved(self, j: int, own: Beside) -> float:
         problem, known = self._problem, self._confidence
         regressions = 1 if problem.stationary else problem.horizon
-        return known.scale * self._noise(j, ridge, len(problem.limits) * regressions * len(known.ridges))
+        return known.scale * self._noise(j, own, len(problem.limits) * regressions * len(known.ridges))
 
-    def _count(self, j: int, ridge: float) -> Counted | None:
+    def _count(self, j: int, own: Beside) -> Counted | None:
         """The noise ellipsoid plus c times the ball of the norm, c = the least multiplier·(R/L)², R without model
         errors; these move the centre, by each visited row no further than its own add up to."""
-        length, proved, error = self._data.known[j].length, self._proved(j, ridge), self._error(j)
-        noise, lost = self._widened(j, ridge, proved)
+        length, unit, error = self._data.known[j].length, math.sqrt(own.ridge), self._error(j)
+        noise, lost = self._widened(j, own, self._proved(j, own))
         visits = list(self._data.visits.get((self._r, j), {}).values())
-        if not visits or not error > 0.1 * noise or noise >= 1e9 * length * math.sqrt(ridge):
+        if not visits or not error > 0.1 * noise or noise >= 1e9 * length * unit:
             return None
-        noise = max(noise, 1e-6 * length * math.sqrt(ridge))
-        values, basis = self._eigen(j)
-        turned, c = self._targets[j] @ basis, min(self._confidence.multipliers) * (noise / length) ** 2
-        divisor = values * values + c * (values + ridge)
-        told = math.sqrt(c * float((turned * turned / divisor).sum()))
-        square = noise * noise + c * length**2 - max(0.0, told - error) ** 2
-        radius = math.sqrt(square) if square >= 0.0 else math.nan
-        factor = np.sqrt((values + ridge) / divisor)[:, None] * basis.T
-        moving = (values / divisor)[:, None] * basis.T
+        size = max(noise, 1e-6 * length * unit) / unit
+        s, y = own.s, own.pull @ self._targets[j] / own.ridge
+        c = min(self._confidence.multipliers) * (size / length) ** 2
+        divisor = s * s + c
+        told = math.sqrt(c * float((y * y / divisor).sum()))
+        square = size * size + c * length**2 - max(0.0, told - error / unit) ** 2
+        radius = unit * math.sqrt(square) if square >= 0.0 else math.nan
+        factor = own.basis.T / (unit * np.sqrt(divisor))[:, None]
+        rows, amounts = (np.array([getattr(visit, name) for visit in visits]) for name in ("z", "amount"))
+        share, worse = 4.0 * _EPSILON * math.sqrt(self._problem.dim), 1.0
+        if self._confidence.shaped:
+            worse = math.sqrt(own.size / own.floor)  # κ
+        blurred = np.sqrt(s * s + share * worse * own.size / own.ridge)
         return Counted(
-            one=Ellipsoid(factor, basis @ (values * turned / divisor), radius, lost),
-            moves=np.array([visit.z for visit in visits]) @ basis @ moving,
-            amounts=np.array([visit.amount for visit in visits]),
-            spread=np.sqrt(values)[:, None] * moving,
+            one=Ellipsoid(factor, own.basis @ (s * y / divisor), radius, lost),
+            moves=(rows @ own.pull.T) * (s / divisor) @ own.basis.T / own.ridge,
+            amounts=amounts,
+            spread=(s / divisor / unit)[:, None] * own.basis.T,
             rest=math.sqrt(float(self._data.rest[self._r, j])),
+            digits=share * worse * float(amounts @ np.sqrt((rows * rows).sum(axis=1))) / math.sqrt(own.floor),
+            blurred=(blurred / divisor / unit)[:, None] * own.basis.T,
         )
 
-    def _plain(self, j: int, ridge: float) -> list[Ellipsoid]:
+    def _plain(self, j: int, own: Beside) -> list[Ellipsoid]:
         """The paper's one ellipsoid: γ̂ = A⁻¹b and its radius β, or more where imported rows outgrow it."""
         known = self._confidence
-        proved = self._noise(j, ridge, len(self._problem.limits) * self._problem.horizon)
-        plain = known.scale * max(proved + math.sqrt(ridge) * self._data.known[j].length, known.beta or 0.0)
-        radius, lost = self._widened(j, ridge, plain + self._error(j))
-        values, basis = self._eigen(j)
-        factor = (1.0 / np.sqrt(values + ridge))[:, None] * basis.T
+        proved = self._noise(j, own, len(self._problem.limits) * self._problem.horizon)
+        plain = known.scale * max(proved + math.sqrt(own.ridge) * self._data.known[j].length, known.beta or 0.0)
+        radius, lost = self._widened(j, own, plain + self._error(j))
+        values, basis = np.linalg.eigh(self._data.gram[self._data.space[j]][self._r].astype(float))
+        factor = (1.0 / np.sqrt(np.maximum(values, 0.0) + own.ridge))[:, None] * basis.T
         return [Ellipsoid(factor, self._targets[j] @ factor.T @ factor, radius, lost)]
 
     def bounds(self, h: int, x: Any) -> Bounds:
@@ -309,7 +338,7 @@ class Ellipsoids:
             if counted is not None:
                 width, predicted = counted.width(z), z @ counted.one.centre
                 high, low = np.minimum(high, predicted + width), np.maximum(low, predicted - width)
-                off = np.maximum(off, counted.one.lost * width)
+                off = np.maximum(off, counted.slop(z, width))
             error = limit.misspecification * (1.0 + part.size) + part.blur
             upper[:, j], lower[:, j] = part.known + high + error, part.known + low - error
             if math.isfinite(known.outer):
@@ -348,38 +377,3 @@ class Ellipsoids:
             always = np.full(len(zero), zeta)
             found.append(Line((always, always), (known.outer * zero, known.outer * one), (flat, flat)))
         return found
-
-
-# --- constants ------------------------------------------------------------------------------------------
-
-
-def default_ridges(problem: Problem, paper: bool) -> list[float]:
-    """Λ = s·{0.1, 1, 10}, s = the mean ‖z‖² of all cost rows, at least 10⁻⁶ of ‖x‖²; the paper's one ridge is d."""
-    if paper:
-        return [float(problem.dim + problem.transition_dim)]
-    s = _ridge_scale(problem, norms_alone(problem.known[0]))
-    return [0.1 * s, s, 10.0 * s]
-
-
-def ridge_ratio(problem: Problem, known: Knowledge) -> float:
-    """By what ridges are multiplied where rows are scaled: the ratio of the mean squares (spec 3)."""
-    if (known.width == 1.0).all() or longest_scaled(problem, known) == 0.0:
-        return 1.0
-    return _ridge_scale(problem, known) / _ridge_scale(problem, norms_alone(known))
-
-
-def _ridge_scale(problem: Problem, known: Knowledge) -> float:
-    problem = problem.first or problem
-    tables = [(h, layer.x) for h, layer in enumerate(problem.layers)]
-    if problem.last_x is not None:
-        tables.append((problem.horizon - 1, problem.last_x[np.array(problem.has_cost)]))
-    squares = [(split(problem, known, h, 0, x).z ** 2).sum(axis=1) for h, x in tables]
-    longest = longest_scaled(problem, known) or 1.0
-    return max(float(np.concatenate(squares).mean()), 1e-6 * longest**2)
-
-
-def longest_scaled(problem: Problem, known: Knowledge) -> float:
-    """The largest ‖δ∘x‖; of a graph that grows, the most that its longest row leaves (spec 9)."""
-    if problem.longest_row is not None:
-        return float(known.width.max()) * problem.longest_row
-    return max(float(np.sqrt(((x * known.width) ** 2).sum(axis=1)).max()) for x in problem.tables)

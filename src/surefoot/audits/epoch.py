@@ -9,9 +9,10 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-from surefoot.audits.bounds import Confidence, Data, default_ridges, ridge_ratio
+from surefoot.audits.bounds import Confidence, Data
 from surefoot.audits.chain import Record
 from surefoot.audits.problem import Problem
+from surefoot.audits.rows import default_ridge, default_shaped, ridge_ratio
 
 DEVIATIONS = frozenset({"fallback", "radius", "guard"})  #: of the paper's learner, which the bounds here have
 
@@ -46,7 +47,8 @@ class Epoch:
     @property
     def fixed(self) -> Record:
         """The ridges, as options: they stay as long as data are kept, and in a graph that grows for good (spec 9)."""
-        return {"ridges": list(self.confidence.ridges), "ridge_ratios": list(self.confidence.ratios)}
+        own = self.confidence
+        return {"ridges": list(own.ridges), "shaped": own.shaped, "ridge_ratios": list(own.ratios)}
 
     def data_until(self, made_after: int, problem: Problem, paper: bool) -> Data:
         """The data of all rows up to a record."""
@@ -59,8 +61,8 @@ class Epoch:
         return self.data
 
     def start_over(self, problem: Problem, paper: bool, counted_from: int) -> None:
-        """The same rows, entered anew as a problem declares them."""
-        self.data, self.entered, self.counted_from = Data(problem, paper), 0, counted_from
+        """The same rows, entered anew as a problem declares them. The shape of their ridge stays."""
+        self.data, self.entered, self.counted_from = Data(problem, paper, self.data.since), 0, counted_from
 
     def surely_plans(self, n: int) -> None:
         """After this record a plan is made."""
@@ -89,8 +91,9 @@ def confidence_of(
     expect(claimed == p, f"its bounds work with p = {claimed!r}, the share is {p!r}")
     agent, paper = opened["agent"], opened["agent"] == "lsvi-new-paper"
     expect(paper or agent == "lsvi-new", f"its agent is {agent!r}, whose bounds are not known here")
-    wanted = options.get("ridges") or default_ridges(problem, paper)
+    wanted = options.get("ridges") or [default_ridge(problem, paper)]
     ridges = _fixed(constants["ridges"], wanted, "its ridges are {}, {} are declared", faults)
+    shaped = 0.0 if paper else _shaped(constants.get("shaped"), problem, options, faults)
     wanted = options.get("ridge_ratios") or [1.0 if paper else ridge_ratio(problem, one) for one in problem.known]
     found = wanted if paper else constants["ridge_ratios"]
     ratios = _fixed(found, wanted, "its ridges are multiplied by {}, not by {}", faults)
@@ -108,7 +111,7 @@ def confidence_of(
         expect(_close(bound, wanted), f"its features are bounded by {bound!r}, not by {wanted!r}")
         beta = paper_beta(problem, constants)
         expect(_close(beta, constants["beta"]), f"its β is {constants['beta']!r}, not {beta!r}")
-    return Confidence(ridges, ratios, multipliers, p, scale, beta), faults
+    return Confidence(ridges, shaped, ratios, multipliers, p, scale, beta), faults
 
 
 def paper_feature_bound(problem: Problem) -> float:
@@ -126,6 +129,17 @@ def paper_beta(problem: Problem, constants: dict[str, Any]) -> float:
     beta_1 = noise * math.sqrt(dim * math.log(inside)) + math.sqrt(ridge) * norm
     scale = float(constants["value_radius_scale"])
     return max(beta_1, scale * dim * problem.horizon * math.sqrt(math.log(dim * total / p)))
+
+
+def _shaped(found: object, problem: Problem, options: Record, faults: list[str]) -> float:
+    """How many times the ridge is taken in the shape of the features, 0 for even ones; as is declared, where something
+    else is on record."""
+    given, own = options.get("shaped"), options.get("ridges") is None
+    wanted = float((default_shaped(problem) if own else 0.0) if given is None else given)
+    if type(found) in (int, float) and math.isclose(found, wanted, rel_tol=_RIDGES):  # type: ignore[arg-type]
+        return float(found)  # type: ignore[arg-type]
+    faults.append(f"its ridge is taken {found!r} times in the shape of the features, {wanted!r} is declared")
+    return wanted
 
 
 def _fixed(found: list[float], wanted: list[float], words: str, faults: list[str]) -> tuple[float, ...]:

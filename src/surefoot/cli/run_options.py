@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from surefoot.checks import check_options, nearest, options_of
+from surefoot.checks import check_options, nearest, options_of, whole
 from surefoot.cli.options import file_stem
 from surefoot.errors import InvalidInput, SurefootError
 from surefoot.exact.contenders import CONTENDERS, GIVEN
@@ -142,9 +142,7 @@ def _entry(key: str, value: Any, path: Path, text: str) -> Any:
         return tuple(_contender(label, table, path, text) for label, table in value.items())
     if key == "seeds":
         if isinstance(value, list):
-            if not all(isinstance(seed, int) and not isinstance(seed, bool) and seed >= 0 for seed in value):
-                raise InvalidInput("seeds must be whole numbers from 0 on", got=repr(value))
-            return tuple(value)
+            return tuple(whole("each seed", seed, 0) for seed in value)
         return seeds_of(str(value))
     return Path(value) if key == "out" else value
 

@@ -22,7 +22,7 @@ from surefoot.diagnosis.rank import NEGLIGIBLE, no_directions, slices
 from surefoot.estimate.bank import Basis
 from surefoot.estimate.blocks import cost_blocks
 from surefoot.estimate.costs import CostBounds, split, turned_lengths
-from surefoot.estimate.ellipsoids import prior_guard
+from surefoot.estimate.ellipsoids import CostConfidence, prior_guard
 from surefoot.estimate.families import Family, families
 from surefoot.model.features import Features, row_norms
 from surefoot.model.graph import NO_ACTION, Anchors, BoolArray, FloatArray, Layer, LayeredGraph, made_once, owner
@@ -180,7 +180,7 @@ def find_fallback_fault(problem: Problem, bounds: CostBounds) -> FallbackFault |
                 where, beside = naming.at_state(h, row), over[own]
             else:
                 pair = owner(layer.row_ptr, row)
-                where, beside = naming.at_row(layer, h, row), over[layer.row_ptr[pair] : layer.row_ptr[pair + 1]]
+                where, beside = naming.at_row(layer, h, row), over[layer.own_rows(pair)]
             wide = not beside.any(axis=1).all() and (layer is None or layer.per_triplet)
             first = where, h, j, float(lower[row, j]), wide
     if first is None:
@@ -201,7 +201,7 @@ def alternatives(layer: Layer) -> BoolArray:
 
 
 def describe_sense(
-    problem: Problem, bounds: CostBounds, failure_probability: float, ridges: tuple[float, ...]
+    problem: Problem, bounds: CostBounds, failure_probability: float, confidence: CostConfidence
 ) -> tuple[Sense, ...]:
     """For each limit, what the declaration leaves possible before any data."""
     low, high, vacuous = _range(problem, bounds)
@@ -212,7 +212,7 @@ def describe_sense(
             largest_cost=float(high[j]),
             vacuous=bool(vacuous[j]),
             only_fallback=_only_fallback(problem, bounds, j),
-            episodes_to_tell=_episodes(problem, j, own[j], failure_probability, ridges),
+            episodes_to_tell=_episodes(problem, j, own[j], failure_probability, confidence),
         )
         for j in range(len(problem.limits))
     )
@@ -260,7 +260,7 @@ def _only_fallback(problem: Problem, bounds: CostBounds, j: int) -> bool:
 
 
 def _episodes(
-    problem: Problem, j: int, family: Family, failure_probability: float, ridges: tuple[float, ...]
+    problem: Problem, j: int, family: Family, failure_probability: float, confidence: CostConfidence
 ) -> float | None:
     """About how many episodes until (S3) can tell apart costs that differ by the room below the bound; None: never.
 
@@ -268,7 +268,7 @@ def _episodes(
     bounds 2R/√n apart, R² = σ²(d·log(1 + nX²/(dλ)) + 2 log(m·n_reg·|Λ|/p)); d counts coefficients that are not known.
     """
     room, longest, noise = room_below(problem, j), family.longest, float(problem.noises[j])
-    dim, ridge = int(np.count_nonzero(family.width)), ridges[1] * family.ratio
+    dim, ridge = int(np.count_nonzero(family.width)), max(confidence.ridges_of(family))
     if noise == 0.0 or longest == 0.0:
         return 0.0
     if room <= 0.0:
@@ -276,7 +276,7 @@ def _episodes(
     log_term = theory.cost_log_term(
         limits=len(problem.limits),
         regressions=1 if problem.stationary_costs else problem.horizon,
-        n_ridges=len(ridges),
+        n_ridges=len(confidence.ridges),
         failure_probability=failure_probability,
     )
 

@@ -320,17 +320,17 @@ def _follow(problem: Problem, remedies: Remedies, needs: Needs, h: int, pair: in
     graph = problem.graph
     while True:
         layer = graph.layers[h]
-        edges = np.arange(layer.pair_ptr[pair], layer.pair_ptr[pair + 1])
+        edges = layer.edges_of(pair)
         rows = np.arange(layer.row_ptr[pair], layer.row_ptr[pair + 1])
         here = (remedies.upper[h][rows] - remedies.bounds[h]).max(axis=1)
         if not layer.per_triplet:  # the pair's worst row counts towards every successor
             rows, here = np.full(len(edges), rows[here.argmax()]), np.full(len(edges), here.max())
-        after = needs.states[h + 1][layer.successor[edges]]
+        after = needs.states[h + 1][layer.successors_of(pair)]
         worst = int(np.maximum(here, after).argmax())
         if here[worst] >= after[worst]:
             return (h, int(rows[worst])), problem.naming.at_row(layer, h, int(rows[worst]))
         h, state = h + 1, int(layer.successor[edges[worst]])
         if h == graph.horizon - 1:
             return (h, state), problem.naming.at_state(h, state)
-        own = slice(int(graph.layers[h].state_ptr[state]), int(graph.layers[h].state_ptr[state + 1]))
-        pair = own.start + int(needs.pairs[h][own].argmin())
+        own = graph.layers[h].pairs_of(state)
+        pair = own[int(needs.pairs[h][own].argmin())]

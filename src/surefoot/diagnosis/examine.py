@@ -64,8 +64,10 @@ def check(
     say = progress or (lambda words: None)
     expanded = None
     say("bounds before any data")
-    confidence = cost_confidence(problem, failure_probability=p, ridges=None, multipliers=MULTIPLIERS, scale=1.0)
-    nothing = CostData(problem, min(confidence.ridges), families(problem))  # no data yet
+    confidence = cost_confidence(
+        problem, failure_probability=p, multipliers=MULTIPLIERS, scale=1.0, ridges=None, shaped=None
+    )
+    nothing = CostData(problem, min(confidence.ridges), families(problem), shaped=confidence.shaped)  # no data yet
     declared, problem = problem, problem.at(FULL)  # rays are judged in full, but for whether learning can start
     bounds = bound_costs(problem, nothing, confidence)
     if problem.growth is not None:
@@ -82,7 +84,7 @@ def check(
     lost = lost_sets(problem, bounds)
     say("what would help")
     remedies = Remedies(problem, bounds, before_data(problem))
-    senses = describe_sense(problem, bounds, p, confidence.ridges)
+    senses = describe_sense(problem, bounds, p, confidence)
     start = describe_cold_start(opened, opened_bounds, certified, remedies)
     if start.can_move_later and not start.can_move:
         say("the fallback's own data")

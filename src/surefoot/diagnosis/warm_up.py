@@ -32,7 +32,7 @@ def episodes_to_open(problem: Problem, confidence: CostConfidence) -> int | None
     own = sum(int(np.diff(layer.pair_ptr)[layer.fallback_pairs()].sum()) for layer in graph.layers)
     if own > _MOST_ROWS or sum(layer.n_edges for layer in graph.layers) > _MOST_TRIPLETS:
         return None
-    data = _Expected(problem, min(confidence.ridges))
+    data = _Expected(problem, confidence)
 
     def opens(episodes: float) -> bool:
         data.episodes = episodes
@@ -53,8 +53,8 @@ def episodes_to_open(problem: Problem, confidence: CostConfidence) -> int | None
 class _Expected(CostData):
     """What so many episodes of the fallback would leave in the regressions, on average."""
 
-    def __init__(self, problem: Problem, ridge: float) -> None:
-        super().__init__(problem, ridge, families(problem))
+    def __init__(self, problem: Problem, confidence: CostConfidence) -> None:
+        super().__init__(problem, min(confidence.ridges), families(problem), shaped=confidence.shaped)
         self.episodes = 1.0
         self._horizon, self._nothing = problem.horizon, np.zeros(len(problem.limits))
         graph = problem.graph
@@ -64,10 +64,8 @@ class _Expected(CostData):
             after = np.zeros(graph.n_states(h + 1))
             for state in np.flatnonzero(here).tolist():
                 pair = int(layer.fallback[state])
-                edges = slice(int(layer.pair_ptr[pair]), int(layer.pair_ptr[pair + 1]))
-                weight = float(here[state]) / (edges.stop - edges.start)
-                after[layer.successor[edges]] += weight
-                rows = range(int(layer.row_ptr[pair]), int(layer.row_ptr[pair + 1]))
+                following, rows = layer.successors_of(pair), range(layer.n_rows)[layer.own_rows(pair)]
+                after[following] += float(here[state]) / len(following)
                 for row in rows:
                     self._expect(h, layer.cost_features[row : row + 1], float(here[state]) / len(rows))
             here = after
@@ -93,6 +91,5 @@ class _Expected(CostData):
 
     def ellipsoids(self, h: int, confidence: CostConfidence, family: int = 0) -> CostEllipsoids:
         r, n = self.regression(h, family), self.episodes
-        once, spread = self.bank.turned(r), Spread.of(n * self.spread[r], int(n))
-        many = replace(once, eigenvalues=n * once.eigenvalues)
+        many, spread = self.learned(r, confidence, times=n), Spread.of(n * self.spread[r], int(n))
         return cost_ellipsoids(many, spread, self.families[family], confidence)

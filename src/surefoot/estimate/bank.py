@@ -16,7 +16,8 @@ A block without data is never looked at: its eigenvalues are zero and its factor
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -29,6 +30,7 @@ from surefoot.estimate.update import FACTOR, GRAM, BankState, add_row, has_grown
 from surefoot.model.graph import FloatArray, IntArray
 
 NO_DATA = -1
+LEAST_SHAPE = 0.01  #: in every direction a ridge in the shape of the features has this share of the even one (spec 3)
 
 
 class Bank:
@@ -79,28 +81,77 @@ class Bank:
 
     def turned(self, r: int) -> Turned:
         """Regression r in the eigenbasis of its data."""
+
+        def eigen(run: SameSize, has: IntArray) -> _Directions:
+            values, basis = _eigen(self._stack(GRAM, run)[has])
+            return _Directions(values, basis, (self._targets(run, has)[..., None, :] @ basis)[..., 0, :])
+
+        values, basis, targets = self._by_direction(r, eigen)
+        return Turned(np.maximum(values, 0.0), basis, targets)
+
+    def whitened(self, r: int, shapes: FloatArray, unit: float, times: float) -> Whitened:
+        """Regression r, of ``times`` its data, beside unit·N; N is laid out as G is (``shapes``)."""
+        roots, sides, growth, size = list[FloatArray](), list[FloatArray](), 0.0, 0.0
+
+        def pencil(run: SameSize, has: IntArray) -> _Directions:
+            nonlocal growth, size
+            grams = _whole(self._stack(GRAM, run)[has]) * (times / unit)
+            beside = _stacked(shapes, self.blocks, run)[has]
+            root = _cholesky(grams + beside)
+            side, values, basis = _singular(np.asarray(np.linalg.solve(root, grams)))
+            growth += _log_det(root) - _log_det(_cholesky(beside))
+            size += float(np.trace(grams + beside, axis1=1, axis2=2).sum())
+            roots.append(root)
+            sides.append(side)
+            told = np.linalg.solve(root, np.moveaxis(self._targets(run, has), 0, -1) * (times / unit))
+            return _Directions(values, basis, np.moveaxis(np.swapaxes(side, 1, 2) @ told, -1, 0))
+
+        values, basis, told = self._by_direction(r, pencil)
+
+        def pulled(rows: FloatArray, block: IntArray) -> FloatArray:
+            def through(n: int, own: FloatArray, at: IntArray) -> FloatArray:
+                found = np.linalg.solve(roots[n][at], own[..., None])
+                return np.asarray((np.swapaxes(sides[n][at], 1, 2) @ found)[..., 0]) / unit
+
+            return basis.each(rows, block, through)
+
+        return Whitened(
+            values=values,
+            basis=basis,
+            told=told,
+            lengths=times * np.linalg.norm(self._all_targets(r), axis=1),
+            unit=unit,
+            least=LEAST_SHAPE,
+            growth=max(0.0, growth),
+            size=unit * size,
+            lost=math.sqrt(size / LEAST_SHAPE) if size > 0.0 else 1.0,
+            pulled=pulled,
+        )
+
+    def _by_direction(
+        self, r: int, made: Callable[[SameSize, IntArray], _Directions]
+    ) -> tuple[FloatArray, Basis, FloatArray]:
+        """What is made of the blocks with data: a number per direction, the basis, and a number per target."""
         first, end = (int(b) for b in self.blocks.first[r : r + 2])
         spot, entry = np.full(end - first, NO_DATA), np.full(end - first, NO_DATA)
-        eigenvalues, bases, rotated = [], [], []
+        numbers, bases, targets = [], [], []
         spots = entries = 0
         for run in self.blocks.runs[r]:
             has, size = self._with_data(run), run.size
             if len(has) == 0:
                 continue
-            values, basis = _eigen(self._stack(GRAM, run)[has])
-            begin = int(self.blocks.shape.slot[run.first])
-            targets = self.state.targets[0, :, begin : begin + run.n * size].reshape(-1, run.n, size)[:, has]
-            eigenvalues.append(values.reshape(-1))
-            bases.append(basis.reshape(-1))
-            rotated.append((targets[:, :, None, :] @ basis).reshape(len(targets), -1))
+            found = made(run, has)
+            numbers.append(found.values.reshape(-1))
+            bases.append(found.basis.reshape(-1))
+            targets.append(found.targets.reshape(len(found.targets), -1))
             spot[run.first - first + has] = spots + np.arange(len(has)) * size
             entry[run.first - first + has] = entries + np.arange(len(has)) * size * size
             spots, entries = spots + len(has) * size, entries + len(has) * size * size
         if not self.blocks.whole:
-            eigenvalues.append(np.zeros(1))
-            rotated.append(np.zeros((self.state.targets.shape[1], 1)))
-        basis_of = Basis(self.blocks, r, spot, entry, np.concatenate([np.empty(0), *bases]))
-        return Turned(np.maximum(np.concatenate(eigenvalues), 0.0), basis_of, np.concatenate(rotated, axis=1))
+            numbers.append(np.zeros(1))
+            targets.append(np.zeros((self.state.targets.shape[1], 1)))
+        basis = Basis(self.blocks, r, spot, entry, np.concatenate([np.empty(0), *bases]))
+        return np.concatenate(numbers), basis, np.concatenate(targets, axis=1)
 
     def arrays(self) -> dict[str, NDArray[np.float64] | NDArray[np.int64]]:
         """Everything that a checkpoint must keep."""
@@ -112,10 +163,26 @@ class Bank:
             return np.arange(run.n)
         return np.flatnonzero(self.state.counts[run.first : run.first + run.n])
 
+    def _targets(self, run: SameSize, has: IntArray) -> FloatArray:
+        """(m, n, size) b_j of some blocks of a run."""
+        begin = int(self.blocks.shape.slot[run.first])
+        return self.state.targets[0, :, begin : begin + run.n * run.size].reshape(-1, run.n, run.size)[:, has]
+
+    def _all_targets(self, r: int) -> FloatArray:
+        """(m, d) b_j by slot."""
+        return self.state.targets[0, :, r * self.blocks.dim : (r + 1) * self.blocks.dim]
+
     def _stack(self, kind: int, run: SameSize) -> FloatArray:
         """(n, size, size) the matrices of a run, in place."""
-        begin, end = self.blocks.shape.entry[[run.first, run.first + run.n]]
-        return self.state.squares[kind, begin:end].reshape(run.n, run.size, run.size)
+        return _stacked(self.state.squares[kind], self.blocks, run)
+
+
+class _Directions(NamedTuple):
+    """Of n blocks of one size."""
+
+    values: FloatArray  # (n, size)
+    basis: FloatArray  # (n, size, size)  a direction per column
+    targets: FloatArray  # (m, n, size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,8 +197,52 @@ class Turned:
     targets: FloatArray  # (m, directions)  Uᵀb_j, likewise
 
 
+@dataclass(frozen=True, eq=False)
+class Whitened:
+    """One regression beside unit·N, in directions on each of which a bound on its noise is one: with
+
+        A = G/unit + N = CCᵀ        C⁻¹G/unit = V diag(s) Uᵀ        y = VᵀC⁻¹b/unit
+
+    the norm of b − Gγ in (unit·A)⁻¹ is  √unit · ‖y − s∘Uᵀγ‖, as in ordinary least squares. In blocks without data s
+    and y are zero.
+    """
+
+    values: FloatArray  # (directions,)  s
+    basis: Basis  # U
+    told: FloatArray  # (m, directions)  y
+    lengths: FloatArray  # (m,)  ‖b_j‖
+    unit: float
+    least: float  # N ≽ least·I
+    growth: float  # log det A − log det N
+    size: float  # the trace of G, or of unit·A: what it loses digits of
+    lost: float  # times the last digits of a row are lost on its way into this basis
+    pulled: Callable[[FloatArray, IntArray], FloatArray]  # rows (v, largest block) of blocks (v,) → VᵀC⁻¹z/unit
+
+
+def isotropic(data: Turned, ridge: float) -> Whitened:
+    """The same with N = I and unit = λ, in the eigenbasis of G, whatever λ is: s = q/√(q+1), q = e/λ."""
+    q = data.eigenvalues / ridge
+    root = np.sqrt(q + 1.0)
+
+    def pulled(rows: FloatArray, block: IntArray) -> FloatArray:
+        return data.basis.turned(rows, block) / (ridge * root)
+
+    return Whitened(
+        values=q / root,
+        basis=data.basis,
+        told=data.targets / (ridge * root),
+        lengths=np.linalg.norm(data.targets, axis=1),
+        unit=ridge,
+        least=1.0,
+        growth=float(np.log1p(q).sum()),
+        size=float(data.eigenvalues.sum()),
+        lost=1.0,
+        pulled=pulled,
+    )
+
+
 class Lens(NamedTuple):
-    """How compiled code looks at rows: as z = δ∘x − X⁰ᵀρ, turned into the eigenbasis of one regression.
+    """How compiled code looks at rows: as z = δ∘x − X⁰ᵀρ, turned into the basis of one regression.
 
     Flat, and the shape of the blocks beside it: numba cannot hand a struct of a struct to a parallel loop.
     """
@@ -149,7 +260,7 @@ class Lens(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Basis:
-    """The eigenbasis of one regression: that of every block with data; the others need none."""
+    """The basis in which one regression is looked at: that of every block with data; the others need none."""
 
     blocks: Blocks
     regression: int
@@ -202,6 +313,25 @@ class Basis:
             left[there].reshape(run.n, run.size)[has] = 0.0
         return np.concatenate(parts if self.blocks.whole else [*parts, [np.linalg.norm(left)]])
 
+    def turned(self, rows: FloatArray, block: IntArray) -> FloatArray:
+        """(v, directions) Uᵀz of rows (v, largest block), each inside a block (v,) with data."""
+        bases = [each for _, _, each in self._bases()]
+        return self.each(rows, block, lambda n, own, at: (own[:, None] @ bases[n][at])[:, 0])
+
+    def each(
+        self, rows: FloatArray, block: IntArray, found: Callable[[int, FloatArray, IntArray], FloatArray]
+    ) -> FloatArray:
+        """(v, directions) of rows inside blocks with data what ``found`` makes of those of one size: the number of the
+        stack, the rows (k, size), where in the stack their blocks are (k,) → (k, size)."""
+        result = np.zeros((len(rows), self.directions))
+        for n, (run, has, _) in enumerate(self._bases()):
+            at = np.searchsorted(run.first + has, block)
+            own = np.flatnonzero((run.first + has)[np.minimum(at, len(has) - 1)] == block)
+            if len(own):
+                first = self.spot[block[own] - int(self.blocks.first[self.regression])]
+                result[own[:, None], first[:, None] + np.arange(run.size)] = found(n, rows[own, : run.size], at[own])
+        return result
+
     def back(self, vectors: FloatArray, *, squared: bool = False) -> FloatArray:
         """(k, directions) Uw of vectors w, block by block in the order of directions; with U∘U for U the diagonals of
         U diag(w) Uᵀ. The direction for all other blocks stays as it is."""
@@ -241,6 +371,43 @@ def factored(grams: FloatArray, ridge: float) -> tuple[FloatArray, FloatArray]:
     signs = np.where(np.diagonal(upper, axis1=-2, axis2=-1) < 0.0, -1.0, 1.0)
     lower = np.swapaxes(upper * signs[..., None], -1, -2)
     return lower, growth
+
+
+def _stacked(flat: FloatArray, blocks: Blocks, run: SameSize) -> FloatArray:
+    """(n, size, size) the matrices of a run, in what holds those of all blocks."""
+    begin, end = blocks.shape.entry[[run.first, run.first + run.n]]
+    return flat[begin:end].reshape(run.n, run.size, run.size)
+
+
+def _whole(lower: FloatArray) -> FloatArray:
+    """Symmetric matrices (n, d, d) from their lower triangles."""
+    found = np.tril(lower)
+    return found + np.swapaxes(np.tril(lower, -1), 1, 2)
+
+
+def _singular(matrices: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """(V, s, U) of V diag(s) Uᵀ = each matrix (n, d, d)."""
+    if matrices.shape[-1] == 1:  # nothing to turn
+        return np.ones_like(matrices), matrices[..., 0], np.ones_like(matrices)
+    side, values, turned = np.linalg.svd(matrices)
+    return side, values, np.ascontiguousarray(np.swapaxes(turned, 1, 2))
+
+
+def _cholesky(matrices: FloatArray) -> FloatArray:
+    """Lower factors of matrices (n, d, d) that hold N. Where rounding left no such matrix there are so many data that
+    a bound on their noise says nothing (surefoot.estimate.ellipsoids): any factor of that size will do."""
+    try:
+        return np.asarray(np.linalg.cholesky(matrices), np.float64)
+    except np.linalg.LinAlgError:
+        size = np.trace(matrices, axis1=1, axis2=2)
+        if not np.isfinite(size).all():
+            raise
+        return np.asarray(np.sqrt(size)[:, None, None] * np.eye(matrices.shape[-1]))
+
+
+def _log_det(roots: FloatArray) -> float:
+    """Σ log det of CCᵀ, of triangles C (n, d, d)."""
+    return 2.0 * float(np.log(np.diagonal(roots, axis1=1, axis2=2)).sum())
 
 
 def _eigen(grams: FloatArray) -> tuple[FloatArray, FloatArray]:

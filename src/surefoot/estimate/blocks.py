@@ -1,17 +1,17 @@
-"""Which columns of features ever meet: the blocks that Σ z zᵀ is made of. Dense features are one block.
+"""Which columns of features ever occur together: the blocks of Σ z zᵀ. Dense features are one block.
 
 Two columns are connected when some row that a regression can get has both:
 
     costs         the columns of one cost row x (of all rows of a pair that has several: measured is between them); with
-                  an anchor also those of x⁰, because z = x − ρ x⁰ mixes them
+                  an anchor, also those of x⁰, because z = x − ρ x⁰ mixes them
     transitions   the columns of all successors of one pair, because φ_V(s,a) = Σ_{s'} φ(s,a,s') V(s')
 
 Every row then lives in one connected set of columns, a *block*, and A = λI + Σ z zᵀ has no entry outside the squares of
 its blocks: determinants are products, inverses and eigenvectors stay inside. One-hot costs have blocks of size 1, whose
 Gram matrices are counts; tabular transitions have a block per pair, as large as its support.
 
-Numbers of one regression lie together, block after block; blocks are sorted by size, so that those of one size are one
-stack of matrices. A *slot* is a column's place in that order.
+The numbers of a regression are stored together, block after block, and blocks are sorted by size, so that all blocks of
+one size are one stack of matrices. A *slot* is a column's place in that order.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.errors import InvalidInput
-from surefoot.model.graph import IntArray, LayeredGraph
+from surefoot.model.graph import IntArray, LayeredGraph, pointer_of
 from surefoot.model.problem import Problem
 from surefoot.model.sparse_rows import SparseRows
 
@@ -104,13 +104,13 @@ def one_block_each(dim: int, n: int) -> Blocks:
     own, size = np.arange(n), np.full(n, dim, np.int64)
     block, column = np.repeat(own, dim).astype(np.int32), np.tile(np.arange(dim, dtype=np.int32), n)
     shape = BlockShape(
-        block.reshape(n, dim), column.reshape(n, dim), column, size, _pointer(size), _pointer(size * size)
+        block.reshape(n, dim), column.reshape(n, dim), column, size, pointer_of(size), pointer_of(size * size)
     )
     return Blocks(dim, shape, np.arange(n + 1), tuple((SameSize(dim, r, 1),) for r in range(n)))
 
 
 Source = tuple[object, Chain]
-"""(what it is made of, by identity; the columns that it connects)"""
+"""(the arrays that it is made of, by identity; the columns that it connects)"""
 
 
 def _cost_sources(graph: LayeredGraph, layers: Sequence[int]) -> list[Source]:
@@ -139,14 +139,14 @@ def _value_sources(graph: LayeredGraph, layers: Sequence[int]) -> list[Source]:
 
 
 def _shared(known: dict[object, list[Chain]], sources: Sequence[Source]) -> list[Chain]:
-    """The distinct chains; regressions that are made of the same ones get the very same list."""
+    """The distinct chains; regressions made of the same chains get the same list object."""
     distinct = dict(sources)
     return known.setdefault(frozenset(distinct), list(distinct.values()))
 
 
 def _blocks(dim: int, chains: Sequence[list[Chain]], name: str) -> Blocks:
-    """The blocks of one regression for each list of chains; the same list is looked at once."""
-    if len(chains) * dim > MOST_ENTRIES:  # before anything of that size is asked for
+    """The blocks of a regression for each list of chains; a list that occurs twice is processed once."""
+    if len(chains) * dim > MOST_ENTRIES:  # before anything of that size is allocated
         got = f"{dim} columns in {len(chains)} regressions"
         raise InvalidInput(f"{name} have too many columns", got=got, fix="Leave out columns that no row uses.")
     known: dict[int, IntArray] = {}
@@ -162,7 +162,7 @@ def _blocks(dim: int, chains: Sequence[list[Chain]], name: str) -> Blocks:
     for r, each in enumerate(chains):
         labels = known[id(each)]
         size = np.bincount(labels)
-        ordered = np.argsort(size, kind="stable")  # of one size: by their smallest column
+        ordered = np.argsort(size, kind="stable")  # among equal sizes, by smallest column
         number = np.empty_like(ordered)
         number[ordered] = np.arange(len(ordered))
         size = size[ordered]
@@ -184,8 +184,8 @@ def _blocks(dim: int, chains: Sequence[list[Chain]], name: str) -> Blocks:
             got=f"{int(size.max())} of {dim} columns in one block, {entries:.3g} numbers for all Gram matrices",
             fix="Give rows fewer common columns, let steps share a regression, or leave out the anchor.",
         )
-    shape = BlockShape(block, place, column, size, _pointer(size), _pointer(size * size))
-    return Blocks(dim, shape, _pointer(np.array([len(each) for each in sizes])), tuple(runs))
+    shape = BlockShape(block, place, column, size, pointer_of(size), pointer_of(size * size))
+    return Blocks(dim, shape, pointer_of(np.array([len(each) for each in sizes])), tuple(runs))
 
 
 def _connected(dim: int, chains: Iterable[Chain]) -> IntArray:
@@ -209,7 +209,3 @@ def _connected(dim: int, chains: Iterable[Chain]) -> IntArray:
     order[np.argsort(smallest)] = np.arange(len(smallest))
     result: IntArray = order[labels]
     return result
-
-
-def _pointer(lengths: IntArray) -> NDArray[np.int64]:
-    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)

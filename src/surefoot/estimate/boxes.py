@@ -22,7 +22,7 @@ from surefoot.estimate.update import leaf
 from surefoot.model.graph import FloatArray
 
 ROUNDS = 2
-FAR = 8.0  #: no v_i goes further than so many times ‖z‖₁: digits are lost on the way there, and nothing is won
+FAR = 8.0  #: no v_i exceeds this multiple of ‖z‖₁: beyond it digits are lost and nothing is gained
 
 
 @leaf
@@ -86,7 +86,7 @@ def _evaluated(
     v: FloatArray,
     y: FloatArray,
 ) -> float:
-    """The bound for this v, computed from nothing else: what updates have rounded plays no part."""
+    """The bound for this v, computed from v alone, so that rounding in the updates plays no part."""
     size, taken, told, square = z.shape[0], 0.0, 0.0, 0.0
     for p in range(size):
         y[p] = 0.0

@@ -5,8 +5,8 @@ With an anchor x⁰ of known cost c⁰ the part of x along x⁰ is known, and on
 
     ρ = ⟨x, x⁰⟩ / ‖x⁰‖²,   z = x − ρ x⁰,   k_j = ρ c⁰_j          (eq:estimatesafetyparameter)
 
-and z is looked at in the eigenbasis of the data, w = Uᵀz, where surefoot.estimate.ellipsoids has what is known of γ_j
-(eq:estimatesafetyvalue, spec 3):
+and z is looked at in the directions of the whitened data, w = Uᵀz, where surefoot.estimate.ellipsoids has what is known
+of γ_j (eq:estimatesafetyvalue, spec 3):
 
     upper_j = k_j + min( L_j‖z‖ ,  min_k ⟨centre_kj, w⟩ + radius_kj √Σ weight_kj w² ) + ζ_j (1 + |ρ|) + guard_j ‖x‖
 
@@ -27,16 +27,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.estimate import kernels
-from surefoot.estimate.bank import Bank, Basis, Lens
+from surefoot.estimate.bank import Bank, Basis, Lens, Turned, Whitened
 from surefoot.estimate.blocks import cost_blocks
 from surefoot.estimate.ellipsoids import CostConfidence, CostEllipsoids, Spread, Visited, cost_ellipsoids
 from surefoot.estimate.families import Family, Known
 from surefoot.estimate.row_bounds import Both, BoundTable, RowBounds, possible
+from surefoot.estimate.shapes import feature_shapes
 from surefoot.estimate.update import CostState, Frames, Visits, count_cost, rows_of
 from surefoot.model.features import FeatureArray, Features
 from surefoot.model.graph import Anchors, FloatArray, Terminal
 from surefoot.model.problem import Problem
 from surefoot.model.sparse_rows import SparseRows
+from surefoot.threads import in_ranges
 from surefoot.tolerances import CONTRADICTION
 
 MOST_VISITED = 64  #: rows of a regression whose visits are counted one by one
@@ -45,11 +47,15 @@ MOST_VISITED = 64  #: rows of a regression whose visits are counted one by one
 class CostData:
     """All measured costs, as ridge statistics (eq:estimatesafetyparameter): one regression per layer, or one in all."""
 
-    def __init__(self, problem: Problem, ridge: float, families: tuple[Family, ...]) -> None:
-        """``ridge``: of the factors, for rows as they are declared. Every family has regressions of its own."""
+    def __init__(self, problem: Problem, ridge: float, families: tuple[Family, ...], *, shaped: float) -> None:
+        """``ridge``: of the factors, for rows as they are declared. Every family has regressions of its own.
+
+        ``shaped``: above 0, bounds are to have a ridge in the shape of the features, fixed here, before any data.
+        """
         self.families, self._steps = families, 1 if problem.stationary_costs else problem.horizon
         ridges = [ridge * family.ratio for family in families for _ in range(self._steps)]
         self.bank = Bank(cost_blocks(problem, len(families)), len(problem.limits), ridges)
+        self.shapes = feature_shapes(problem, families, self.bank.blocks) if shaped > 0.0 else np.empty(0)
         self.spread = np.zeros((len(ridges), 1 + 2 * len(problem.limits)))  # what model errors can add up to
         self.state = self._state(problem)
 
@@ -107,7 +113,7 @@ class CostData:
         """Everything that a checkpoint must keep."""
         visits = self.state.visits
         counted = {f"visits/{name}": array for name, array in visits._asdict().items() if visits.times.size}
-        return {**self.bank.arrays(), "spread": self.spread, **counted}
+        return {**self.bank.arrays(), "spread": self.spread, "shapes": self.shapes, **counted}
 
     def regression(self, h: int, family: int = 0) -> int:
         return family * self._steps + (0 if self._steps == 1 else h)
@@ -123,7 +129,15 @@ class CostData:
     def ellipsoids(self, h: int, confidence: CostConfidence, family: int = 0) -> CostEllipsoids:
         """:func:`cost_ellipsoids` of a family, from the data of step h."""
         r = self.regression(h, family)
-        return cost_ellipsoids(self.bank.turned(r), self.spread_of(r), self.families[family], confidence)
+        return cost_ellipsoids(self.learned(r, confidence), self.spread_of(r), self.families[family], confidence)
+
+    def learned(self, r: int, confidence: CostConfidence, times: float = 1.0) -> Turned | Whitened:
+        """Regression r as bounds are computed from it, of ``times`` its data."""
+        if confidence.shaped == 0.0:
+            turned = self.bank.turned(r)
+            return replace(turned, eigenvalues=times * turned.eigenvalues, targets=times * turned.targets)
+        (ridge,) = confidence.ridges_of(self.families[r // self._steps])
+        return self.bank.whitened(r, self.shapes, ridge, times)
 
     def spread_of(self, r: int) -> Spread:
         """What model errors of the rows of regression r can add up to."""
@@ -153,9 +167,12 @@ def bound_rows(x: Features, anchors: Anchors | None, known: CostEllipsoids) -> t
             anchor_lengths=np.array([float(np.linalg.norm(row)) for row in beside.anchors]),
         )
     look, blocks = look_at(known.basis, beside, known.family), known.basis.blocks
-    kernels.bounds[kernels.worth_threads(x, len(rows))](
-        rows_of(x), rows, look, blocks.shape, blocks.largest, balls, upper, lower
-    )
+    table, (shape, room) = rows_of(x), (blocks.shape, blocks.largest)
+
+    def some(first: int, end: int) -> None:
+        kernels.bound(table, rows[first:end], look, shape, room, balls, upper, lower)
+
+    in_ranges(len(rows), kernels.worth_threads(x, len(rows)), some)
     return upper, lower
 
 
@@ -164,9 +181,12 @@ def turned_lengths(
 ) -> FloatArray:
     """(rows,) √Σ_i w_i² weights_i with w = Uᵀz, of features x (rows, dc); ‖z‖ for weights that are all 1."""
     out, look, blocks = np.empty(len(x)), look_at(basis, family.known(anchors), family), basis.blocks
-    kernels.lengths[kernels.worth_threads(x, len(x))](
-        rows_of(x), look, blocks.shape, blocks.largest, weights[None, :], out
-    )
+    table, (shape, room), weights = rows_of(x), (blocks.shape, blocks.largest), weights[None, :]
+
+    def some(first: int, end: int) -> None:
+        kernels.length(table, first, end, look, shape, room, weights, out)
+
+    in_ranges(len(x), kernels.worth_threads(x, len(x)), some)
     return out
 
 

@@ -1,4 +1,4 @@
-"""Counts: what a learner that knows no features keeps, and the intervals that it draws from them.
+"""Counts, for learners that use no features, and the intervals that follow from them.
 
 n(h,s,a,s'),  n(h,s,a) = Σ_{s'} n,  P̂ = n(h,s,a,s')/n(h,s,a),  and per pair the mean of the measured costs
 """
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from surefoot.model.graph import BoolArray, FloatArray, IntArray
+from surefoot.model.graph import BoolArray, FloatArray, IntArray, owner
 from surefoot.model.problem import Problem
 
 
@@ -21,13 +21,13 @@ class Counts:
         self._graph = graph
         self.visits = tuple(np.zeros(layer.n_edges, np.int64) for layer in graph.layers)
         sizes = [*(layer.n_pairs for layer in graph.layers), graph.terminal.n_states]
-        self.measured = tuple(np.zeros(n, np.int64) for n in sizes)  # H of (N,), the last (S,): costs that were told
+        self.measured = tuple(np.zeros(n, np.int64) for n in sizes)  # H of (N,), the last (S,): costs reported
         self.cost_sums = tuple(np.zeros((n, m)) for n in sizes)  # H of (N, m)
 
     def add(self, h: int, edge: int, cost: FloatArray | None) -> None:
         self.visits[h][edge] += 1
         if cost is not None:
-            pair = int(np.searchsorted(self._graph.layers[h].pair_ptr, edge, side="right")) - 1
+            pair = owner(self._graph.layers[h].pair_ptr, edge)
             self.measured[h][pair] += 1
             self.cost_sums[h][pair] += cost
 
@@ -44,13 +44,13 @@ class Counts:
         return np.add.reduceat(self.visits[h], self._graph.layers[h].pair_ptr[:-1])
 
     def model(self, h: int) -> FloatArray:
-        """(E,) P̂, uniform on the support where nothing was seen."""
+        """(E,) P̂; uniform on the support where nothing has been seen."""
         sizes = np.diff(self._graph.layers[h].pair_ptr)
         n = np.repeat(self.of_pairs(h), sizes)
         return np.where(n > 0, self.visits[h] / np.maximum(n, 1), 1.0 / np.repeat(sizes, sizes))
 
     def mean_costs(self, h: int) -> FloatArray:
-        """(N, m), of the last layer (S, m): the mean measured cost, 0 where none was."""
+        """(N, m), (S, m) for the last layer: the mean measured cost, 0 without a measurement."""
         mean: FloatArray = self.cost_sums[h] / np.maximum(self.measured[h], 1)[:, None]
         return mean
 
@@ -86,7 +86,7 @@ def empirical(counts: Counts, h: int, log_term: float, scale: float = 1.0) -> In
 
 
 def _seen(counts: Counts, h: int) -> tuple[FloatArray, FloatArray, BoolArray]:
-    """Per triplet (E,): P̂, n of its pair but at least 1, and whether it is the only one of its pair."""
+    """Per triplet (E,): P̂, its pair's n (at least 1), and whether it is the pair's only triplet."""
     sizes = np.diff(counts.pair_ptr(h))
     n = np.repeat(counts.of_pairs(h), sizes).astype(np.float64)
     return counts.model(h), np.maximum(n, 1.0), np.repeat(sizes, sizes) == 1

@@ -1,16 +1,18 @@
-"""Where the unknown γ_j may lie: (S3), in the eigenbasis of the data (spec 3).
+"""Where the unknown γ_j may lie: (S3), in the directions of the whitened data (spec 3).
 
-The noise of the data obeys ‖b − Gγ‖_{(G+λI)⁻¹} ≤ R. Adding c times ‖γ‖² ≤ L² to the square of that and completing the
-square gives, for every c ≥ 0 at once and with no further probability, an ellipsoid that contains γ; the least of their
-bounds over all c is the largest cost over the intersection of noise ellipsoid and ball. In units of λ and L, with
-q = e/λ, y = b/(λL), r = R/(L√λ), κ = c/λ and D = q² + κ(q + 1), an eigenvector's
+The noise of the data obeys ‖b − Gγ‖ ≤ R in the norm of (G + λN)⁻¹, which is √λ·‖y − s∘Uᵀγ‖ (surefoot.estimate.bank).
+Adding c times ‖γ‖² ≤ L² to the square of that and completing the square gives, for every c ≥ 0 at once and with no
+further probability, an ellipsoid that contains γ; the least of their bounds over all c is the largest cost over the
+intersection of noise ellipsoid and ball. In units of λ and L, with r = R/(L√λ), κ = c/λ and y in units of L, a
+direction's
 
-    centre = L q y / D,   weight = (q + 1)/(λ D),   radius² = L² λ ( r² + κ − κ Σ y²/D )
+    centre = L s y / (s² + κ),   weight = 1 / (λ (s² + κ)),   radius² = L² λ ( r² + κ − κ Σ y²/(s² + κ) )
 
-**Rounding** is an assumption like any other, and pays like one. G and b are off by ‖E‖ ≤ η and ‖f‖, so the true γ has
-‖b − Gγ‖ ≤ R/√(1 − η/λ) + (ηL + ‖f‖)/√λ in the norm that is computed with, and rows that lose digits beside the anchor
-count as a model error: R grows by both. What evaluating a bound adds beyond that is of the size of the last digits of
-(radius·√largest weight + ‖centre‖ + L)·‖x‖, and is added to every bound, the prior one and that of z ≈ 0 included.
+**Rounding** is an assumption like any other, and pays like one. With λN ≽ μI, and G and b off by ‖E‖ ≤ η and ‖f‖, the
+true γ has ‖b − Gγ‖ ≤ R/√(1 − η/μ) + (ηL + ‖f‖)/√μ in the norm that is computed with, and rows that lose digits beside
+the anchor count as a model error: R grows by both. What evaluating a bound adds beyond that is of the size of the last
+digits of (radius·√largest weight + ‖centre‖ + L)·‖x‖, and is added to every bound, the prior one and that of z ≈ 0
+included.
 """
 
 from __future__ import annotations
@@ -24,14 +26,14 @@ from functools import cached_property
 import numpy as np
 
 from surefoot.estimate import kernels
-from surefoot.estimate.bank import Basis, Turned
+from surefoot.estimate.bank import Basis, Turned, Whitened, isotropic
 from surefoot.estimate.families import LOST, Family
 from surefoot.model.graph import BoolArray, FloatArray, IntArray
 from surefoot.model.priors import Prior
 from surefoot.tolerances import LEAST_NOISE, MOST_NOISE
 
 RadiusRule = Callable[[float, float, float, float], float]
-"""(log det(G + λI) − d log λ, λ, σ, L) → R where ``dual``, else the radius of the ellipsoid around γ̂."""
+"""(log det of data and ridge less that of the ridge, λ, σ, L) → R where ``dual``, else the radius around γ̂."""
 
 WORTH_COUNTING = 0.1  #: of R: where model errors add up to less, rows are not counted one by one
 MULTIPLIERS = (0.01, 0.1, 1.0, 10.0)  #: of (R/L)², where c is tried: within one per cent of the best c
@@ -44,15 +46,20 @@ class CostConfidence:
     ridges: tuple[float, ...]  # of rows as they are declared; a family's are these times its ratio
     multipliers: tuple[float, ...]  # of (R/L)²: the c of the dual ellipsoids
     radius: RadiusRule
+    shaped: float  # so many times the ridge, there is one, in the shape of the features; 0: all are even
     dual: bool  # with multiples of the ball of the declared norm, (S3); else one ellipsoid around γ̂, as the paper has
     prior: bool  # use |cost| ≤ L‖z‖, known before any data
     scale: float  # on the radius; anything below 1 voids the guarantee
     guard: bool  # against rounding
 
+    def ridges_of(self, family: Family) -> list[float]:
+        """What multiplies the shapes of its ridges."""
+        return [ridge * family.ratio * (self.shaped or 1.0) for ridge in self.ridges]
+
 
 @dataclass(frozen=True, eq=False)
 class CostEllipsoids:
-    """Where the unknown γ_j may lie: n ellipsoids for each of m limits, in the eigenbasis of the data.
+    """Where the unknown γ_j may lie: n ellipsoids for each of m limits, in the directions of the whitened data.
 
     Directions are those of blocks with data, and last one for all the rest (surefoot.estimate.bank).
     """
@@ -152,16 +159,6 @@ class Visited:
         result: FloatArray = self.times * (zeta * self.off[:, 0] + self.off[:, 1 + j])
         return result * (1.0 + 1e-12)
 
-    def turned(self, basis: Basis) -> FloatArray:
-        """(v, directions) Uᵀz."""
-        result, shape = np.zeros((len(self.z), basis.directions)), basis.blocks.shape
-        for b in np.unique(self.block).tolist():
-            own, size, at = self.block == b, int(shape.size[b]), b - int(basis.blocks.first[basis.regression])
-            entry, spot = int(basis.entry[at]), int(basis.spot[at])
-            turn = basis.flat[entry : entry + size * size].reshape(size, size)
-            result[own, spot : spot + size] = self.z[own, :size] @ turn
-        return result
-
 
 @dataclass(frozen=True, eq=False)
 class Counted:
@@ -174,16 +171,25 @@ class Counted:
     amounts: FloatArray  # (m, v)  what the errors of a row's visits add up to
 
 
-def cost_ellipsoids(data: Turned, spread: Spread, family: Family, confidence: CostConfidence) -> CostEllipsoids:
+def cost_ellipsoids(
+    data: Turned | Whitened, spread: Spread, family: Family, confidence: CostConfidence
+) -> CostEllipsoids:
     """(S3) of every ridge and every limit of a family (eq:estimatesafetyparameter).
 
-    ``data`` are G and b in the eigenbasis of G, the latter of the problem's limits.
+    ``data`` are G and b, the latter of the problem's limits: in the eigenbasis of G, for a grid of even ridges; or
+    beside the one ridge that there is.
     """
-    ridges = [ridge * family.ratio for ridge in confidence.ridges]
-    found = [
-        [each for ridge in ridges for each in _of_ridge(data, i, ridge, spread, family, confidence)]
-        for i in range(len(family.members))
-    ]
+    beside = [data] if isinstance(data, Whitened) else [isotropic(data, x) for x in confidence.ridges_of(family)]
+    found = []
+    for i, (j, prior) in enumerate(zip(family.members, family.priors, strict=True)):
+        radii = [sum(_radii(each, i, spread, family, confidence)) for each in beside]
+        if confidence.dual:
+            of_ridges = zip(beside, radii, strict=True)
+            dual = [_dual(each, j, prior.length, radius, confidence.multipliers) for each, radius in of_ridges]
+            found.append([each for part in dual for each in part])
+        else:
+            assert isinstance(data, Turned)
+            found.append([_plain(data, j, each.unit, radius) for each, radius in zip(beside, radii, strict=True)])
     shapes = {each.weights.tobytes(): each.weights for row in found for each in row}
     place = {key: i for i, key in enumerate(shapes)}
     lost = LOST * math.sqrt(data.basis.blocks.dim) if confidence.guard else 0.0
@@ -201,8 +207,14 @@ def cost_ellipsoids(data: Turned, spread: Spread, family: Family, confidence: Co
         prior_guards=np.array([lost * _own_length(prior) for prior in family.priors]),
         family=family,
         prior=confidence.prior,
-        counted=_counted(data, spread, family, confidence),
+        counted=_counted(sorted(beside, key=_unit)[len(beside) // 2], spread, family, confidence)
+        if confidence.dual
+        else None,
     )
+
+
+def _unit(data: Whitened) -> float:
+    return data.unit
 
 
 def _own_length(prior: Prior) -> float:
@@ -216,102 +228,80 @@ def _reach(each: _Ellipsoid) -> float:
     return float(radius * math.sqrt(each.weights.max()) + np.linalg.norm(each.centre))
 
 
-def _radii(
-    data: Turned, i: int, ridge: float, spread: Spread, family: Family, confidence: CostConfidence
-) -> tuple[float, float]:
+def _radii(data: Whitened, i: int, spread: Spread, family: Family, confidence: CostConfidence) -> tuple[float, float]:
     """scale · R and √Σ (ζ(1+Σ|ρ|) + Σ|ρ|t)², with what rounding may have taken from G, b and their rows in the first; ∞
     where it took all. Of member i of a family."""
     prior, noise, j = family.priors[i], float(family.noises[i]), family.members[i]
-    ratio = float(np.log1p(data.eigenvalues / ridge).sum())  # log det(G + λI) − d log λ
     error = spread.error(j, family.limits[i].misspecification)
-    radius = confidence.scale * confidence.radius(ratio, ridge, noise, prior.length)
+    radius = confidence.scale * confidence.radius(data.growth, data.unit, noise, prior.length)
     if not confidence.guard:
         return radius, error
-    lost = LOST * math.sqrt(data.basis.blocks.dim)
-    eta = lost * float(data.eigenvalues.sum())
-    length = float(np.linalg.norm(data.targets[j]))
+    lost, least = LOST * math.sqrt(data.basis.blocks.dim), data.least * data.unit
+    eta, length = lost * data.size, float(data.lengths[j])
     if not math.isfinite(length):
         return math.nan, error  # costs that overflowed: nothing may be certified by what is left
-    if eta >= ridge / 2:
+    if eta >= least / 2:
         return math.inf, error
     missing = eta * prior.length + lost * length
     middle = math.sqrt(data.basis.blocks.dim) * float(np.linalg.norm(prior.centre)) * family.raw
     of_rows = LOST * (prior.length * family.longest + middle + noise) * math.sqrt(spread.whole)
-    root = math.sqrt(1.0 - eta / ridge)
-    return radius / root + missing / math.sqrt(ridge) + of_rows, error / root
+    root = math.sqrt(1.0 - eta / least)
+    return radius / root + missing / math.sqrt(least) + of_rows, error / root
 
 
-def _of_ridge(
-    data: Turned, i: int, ridge: float, spread: Spread, family: Family, confidence: CostConfidence
-) -> list[_Ellipsoid]:
-    """Of member i of a family."""
-    j, norm = family.members[i], family.priors[i].length
-    radius = sum(_radii(data, i, ridge, spread, family, confidence))
-    if confidence.dual:
-        return _dual(data, j, ridge, norm, radius, confidence.multipliers)
-    return [_plain(data, j, ridge, radius)]
-
-
-def _dual(
-    data: Turned, j: int, ridge: float, norm: float, radius: float, multipliers: Sequence[float]
-) -> list[_Ellipsoid]:
+def _dual(data: Whitened, j: int, norm: float, radius: float, multipliers: Sequence[float]) -> list[_Ellipsoid]:
     """(S3): an ellipsoid for every c; the ball itself where the data say less than it does."""
-    n = len(data.eigenvalues)
-    unit = norm * math.sqrt(ridge)
+    s, n = data.values, len(data.values)
+    unit = norm * math.sqrt(data.unit)
     if radius >= MOST_NOISE * unit:  # not for a NaN, which must reach the bounds
         return [_Ellipsoid(np.ones(n), np.zeros(n), norm)] * len(multipliers)
-    r = max(radius / unit, LEAST_NOISE)
-    q, y = data.eigenvalues / ridge, data.targets[j] / (ridge * norm)
-    found = []
+    r, y, found = max(radius / unit, LEAST_NOISE), data.told[j] / norm, []
     for multiplier in multipliers:
         kappa = multiplier * r * r
-        divisor = q * q + kappa * (q + 1.0)
-        used = float((y * y / divisor).sum())
-        square = r * r + kappa - kappa * used
+        divisor = s * s + kappa
+        square = r * r + kappa - kappa * float((y * y / divisor).sum())
         square += LOST * math.sqrt(n) * (r * r + kappa)
         inside = math.sqrt(square) if square >= 0.0 else math.nan  # NaN: no γ explains the data
-        found.append(_Ellipsoid((q + 1.0) / (ridge * divisor), norm * q * y / divisor, unit * inside))
+        found.append(_Ellipsoid(1.0 / (data.unit * divisor), norm * s * y / divisor, unit * inside))
     return found
 
 
-def _counted(data: Turned, spread: Spread, family: Family, confidence: CostConfidence) -> Counted | None:
-    """The bound with visit counts, of the middle ridge and the smallest multiplier; None where no limit has use for it.
+def _counted(data: Whitened, spread: Spread, family: Family, confidence: CostConfidence) -> Counted | None:
+    """The bound with visit counts, of the smallest multiplier; None where no limit has use for it.
 
-    Without their model errors f = Σ z_e e_e the data are b − f, so the centre is off by U(e/D)Uᵀf, and the radius is
-    that of the noise alone: of b − f, whose share of it is at least that of b less √Σ e_e² (spec 3).
+    Without their model errors f = Σ z_e e_e the data are b − f, so the centre is off by what f moves it by, and the
+    radius is that of the noise alone: of b − f, whose share of it is at least that of b less √Σ e_e² (spec 3).
     """
-    visited, m, n = spread.visited, len(family.members), len(data.eigenvalues)
-    if visited is None or not confidence.dual:
+    visited, m, s = spread.visited, len(family.members), data.values
+    if visited is None:
         return None
-    ridge = sorted(confidence.ridges)[len(confidence.ridges) // 2] * family.ratio
-    q, turned = data.eigenvalues / ridge, visited.turned(data.basis)
-    used, v = np.zeros(m, bool), len(turned)
+    pulled = data.pulled(visited.z, visited.block)
+    used, (v, n) = np.zeros(m, bool), pulled.shape
     weights, told = np.zeros((m, 2, n)), np.zeros((m, 1 + v, n))
     factors, amounts = np.zeros((m, 3)), np.zeros((m, v))
     lost = LOST * math.sqrt(data.basis.blocks.dim) if confidence.guard else 0.0
-    blurred = lost * float(data.eigenvalues.sum())  # what eigenvalues are off by
+    blurred = lost * data.lost * data.size / data.unit  # what squares of s are off by
     for i, (j, prior) in enumerate(zip(family.members, family.priors, strict=True)):
-        noise, error = _radii(data, i, ridge, spread, family, confidence)
-        unit = prior.length * math.sqrt(ridge)
+        noise, error = _radii(data, i, spread, family, confidence)
+        unit = prior.length * math.sqrt(data.unit)
         if not (error > WORTH_COUNTING * noise and noise < MOST_NOISE * unit):
             continue
-        r, y = max(noise / unit, LEAST_NOISE), data.targets[j] / (ridge * prior.length)
+        r, y = max(noise / unit, LEAST_NOISE), data.told[j] / prior.length
         kappa = min(confidence.multipliers) * r * r
-        divisor = q * q + kappa * (q + 1.0)
+        divisor = s * s + kappa
         told_by_data = math.sqrt(kappa * float((y * y / divisor).sum())) * (1.0 - lost)
         square = r * r + kappa - max(0.0, told_by_data - error / unit) ** 2
         square += LOST * math.sqrt(n) * (r * r + kappa)
-        moved = q / (ridge * divisor)  # M
-        weights[i] = (q + 1.0) / (ridge * divisor), (ridge * q + blurred) * moved * moved
-        told[i, 0], told[i, 1:] = prior.length * q * y / divisor, turned * moved
+        weights[i] = 1.0 / (data.unit * divisor), (s * s + blurred) / (data.unit * divisor * divisor)
+        told[i, 0], told[i, 1:] = prior.length * s * y / divisor, pulled * (s / divisor)
         amounts[i] = visited.amounts(j, family.limits[i].misspecification)
         radius = unit * math.sqrt(square) if square >= 0.0 else math.nan
         rest = visited.rest.error(j, family.limits[i].misspecification)
-        # Turning loses digits of z, which `beyond` answers for, and of the visited rows: ‖Mz‖² ≤ zᵀWz/λ.
+        # Turning loses digits of z, which `beyond` answers for, and of the visited rows: ‖Mᵀz‖² ≤ zᵀWz/(unit·least).
         beyond = float(np.linalg.norm(told[i, 0]) + amounts[i] @ np.linalg.norm(told[i, 1:], axis=1))
         beyond += float(np.array([radius, rest]) @ np.sqrt(weights[i].max(axis=1)))
-        radius += lost * float(amounts[i] @ np.linalg.norm(turned, axis=1)) / math.sqrt(ridge)
-        factors[i] = radius, rest, lost * beyond
+        off = float(amounts[i] @ np.linalg.norm(visited.z, axis=1)) / math.sqrt(data.unit * data.least)
+        factors[i] = radius + lost * data.lost * off, rest, lost * beyond
         used[i] = True
     return Counted(used, weights, told, factors, amounts) if used.any() else None
 

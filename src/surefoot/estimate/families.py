@@ -157,7 +157,13 @@ def ridge_scale(problem: Problem, family: Family) -> float:
     """s, the mean ‖z‖² over all rows that have a cost, at least 10⁻⁶ of the largest ‖δ∘x‖² (spec 3); of a problem that
     grows over the rows that it began with (spec 9)."""
     longest = family.longest or 1.0
-    return max(mean_square(problem.first.graph, family), LEAST_RIDGE * longest**2)
+    return max(mean_square(first_graph(problem), family), LEAST_RIDGE * longest**2)
+
+
+def first_graph(problem: Problem) -> LayeredGraph:
+    """The rows that a problem began with, beside the anchors that it has."""
+    first = problem.first
+    return problem.graph if first is problem else replace(first.graph, anchors=problem.graph.anchors)
 
 
 def mean_square(graph: LayeredGraph, family: Family) -> float:

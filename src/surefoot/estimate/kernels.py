@@ -19,15 +19,14 @@ from surefoot.estimate.bank import NO_DATA, Lens
 from surefoot.estimate.blocks import BlockShape
 from surefoot.estimate.boxes import cut_by_box
 from surefoot.estimate.prefetch import prefetch
-from surefoot.estimate.update import NOWHERE, Frames, Rows, along, cost_row, fused, leaf, value_row
+from surefoot.estimate.update import NOWHERE, Frames, Rows, along, cost_row, fused, leaf, number, value_row
 from surefoot.model.features import FeatureArray, Features
 from surefoot.model.graph import BoolArray, FloatArray, IntArray
 from surefoot.model.sparse_rows import SparseRows
-from surefoot.threads import serial_and_parallel, usable_threads
 
 LANES = 128  # rows side by side
 ROOM = LANES + 8  # numbers from one column to the next: not a power of two, or columns compete for cache lines
-TASK = 16 * LANES  # rows that a thread takes at a time
+NEAR = 128  # bytes: shorter rows the processor reads ahead by itself, and asking for them takes longer than that
 WORTH_THREADS = 1 << 19  # numbers read: waking threads up takes longer than less work than this
 _PER_ENTRY = 8  # a stored entry is as much work as so many of a dense row
 
@@ -100,10 +99,11 @@ def _rooted(x: FloatArray) -> None:
 @leaf
 def _lay_out(x: FeatureArray, rows: IntArray, z: FloatArray) -> None:
     """Some rows of a dense table, column by column; zeros where there are fewer than LANES."""
-    n = rows.shape[0]
+    n, apart = rows.shape[0], x.shape[1] * x.itemsize > NEAR
     for i in range(n):
         row = rows[i]
-        prefetch(x, row)
+        if apart:
+            prefetch(x, row)
         for k in range(x.shape[1]):
             z[k, i] = x[row, k]
     for k in range(x.shape[1]):
@@ -135,13 +135,14 @@ def turn_dense(turn: FloatArray, weights: FloatArray, centres: FloatArray, seen:
 
 
 @leaf
-def see_dense(
-    x: FeatureArray, rows: IntArray, look: Lens, weights: FloatArray, centres: FloatArray, seen: Seen
-) -> None:
+def see_dense(x: Rows, rows: IntArray, look: Lens, weights: FloatArray, centres: FloatArray, seen: Seen) -> None:
     """Up to LANES rows of a dense table of costs, through a lens; u is not rooted yet."""
     _, directions, _, folded, turn = look[:5]
     z, _, rho, _, _, _ = seen
-    _lay_out(x, rows, z)
+    if x.narrow.size:
+        _lay_out(x.narrow, rows, z)
+    else:
+        _lay_out(x.values, rows, z)
     product(directions[0], z, rho)
     if not folded:
         _beside(look, z, rho)
@@ -194,7 +195,7 @@ def _see(
 ) -> None:
     """Up to LANES rows of a table of costs, through a lens."""
     if x.indptr.size == 0:
-        see_dense(x.values, rows, look, weights, centres, seen)
+        see_dense(x, rows, look, weights, centres, seen)
         _rooted(seen.u)
         seen.block[:] = look.block[1]
         return
@@ -208,7 +209,7 @@ def _see(
 
 
 class Balls(NamedTuple):
-    """n ellipsoids for each of m limits, a anchors, as :func:`bounds` takes them."""
+    """n ellipsoids for each of m limits, a anchors, as :func:`bound` takes them."""
 
     weights: FloatArray  # (1 + w + 2m, …)  ones, then those of the ellipsoids, then of those with counts
     shape: IntArray  # (n, m)  the row of weights of each
@@ -277,8 +278,8 @@ def _add_prior(x: Rows, row: int, balls: Balls, upper: FloatArray, lower: FloatA
     """⟨m_j, x⟩ joins the bounds of a row, and norms that were declared beside priors."""
     square = 0.0
     if x.indptr.size == 0:
-        for i in range(x.values.shape[1]):
-            square += np.float64(x.values[row, i]) * np.float64(x.values[row, i])
+        for i in range(balls.prior_centres.shape[1]):
+            square += number(x, row, i) * number(x, row, i)
     else:
         for k in range(x.indptr[row], x.indptr[row + 1]):
             square += x.values[k, 0] * x.values[k, 0]
@@ -308,47 +309,23 @@ def _ellipsoids(j: int, balls: Balls, u: FloatArray, told: FloatArray, top: Floa
             low[i] = np.maximum(low[i], told[c, i] - radius * u[w, i])
 
 
-@numba.njit(cache=True)
-def _bound(
-    x: Rows,
-    rows: IntArray,
-    look: Lens,
-    shape: BlockShape,
-    room: int,
-    balls: Balls,
-    upper: FloatArray,
-    lower: FloatArray,
-) -> None:
-    """Of the rows of one task."""
-    n, m, rho_of = rows.shape[0], balls.norms.shape[0], look.anchors.shape[1]
-    seen = room_to_see(room, rho_of, balls.weights.shape[0], balls.centres.shape[0])
-    top, low, rho = np.empty(LANES), np.empty(LANES), seen.rho
-    for first in range(0, n, LANES):
-        own = rows[first : min(n, first + LANES)]
-        _see(x, own, look, shape, balls.weights, balls.centres, seen)
-        for j in range(m):
-            _ellipsoids(j, balls, seen.u, seen.told, top, low)
-            if balls.counted[j]:
-                _with_counts(j, seen, balls, top, low)
-            if balls.boxed[j]:
-                _in_the_box(own.shape[0], j, seen, look, shape, balls, top, low)
-            error, guard = balls.errors[j], balls.guards[j]
-            for i in range(own.shape[0]):
-                known, size, length, blur = 0.0, 0.0, 0.0, 0.0
-                for a in range(rho_of):
-                    known += rho[a, i] * balls.anchor_costs[a, j]
-                    size += abs(rho[a, i])
-                    length += abs(rho[a, i]) * balls.anchor_lengths[a]
-                    blur += abs(rho[a, i]) * balls.tolerances[a, j]
-                off = error * (1.0 + size) + blur + guard * (seen.u[0, i] + length)
-                upper[own[i], j] = known + top[i] + off
-                lower[own[i], j] = known + low[i] - off
-        if balls.prior_centres.shape[0]:
-            for i in range(own.shape[0]):
-                _add_prior(x, own[i], balls, upper, lower)
+@leaf
+def _beside_them(j: int, balls: Balls, rho: FloatArray, u: FloatArray, known: FloatArray, off: FloatArray) -> None:
+    """What is known of limit j beside the ellipsoids, ⟨ρ, c⁰_j⟩, and what errors and rounding add to every bound."""
+    error, guard = balls.errors[j], balls.guards[j]
+    for i in range(LANES):
+        length, size, blur = 0.0, 0.0, 0.0
+        known[i] = 0.0
+        for a in range(rho.shape[0]):
+            known[i] += rho[a, i] * balls.anchor_costs[a, j]
+            size += abs(rho[a, i])
+            length += abs(rho[a, i]) * balls.anchor_lengths[a]
+            blur += abs(rho[a, i]) * balls.tolerances[a, j]
+        off[i] = error * (1.0 + size) + blur + guard * (u[0, i] + length)
 
 
-def _bounds(
+@numba.njit(cache=True, nogil=True)
+def bound(
     x: Rows,
     rows: IntArray,
     look: Lens,
@@ -363,28 +340,39 @@ def _bounds(
     upper_j = ⟨m_j, x⟩ + ⟨ρ, c⁰_j⟩ + min( L_j‖z‖ , min_k told_kj + radius_kj u_kj , box ) + ζ_j (1 + Σ|ρ|) + Σ|ρ| t_j
               + guard_j ‖x‖, and no more than outer_j ‖x‖ + ζ_j; lower_j likewise.
     """
-    n = rows.shape[0]
-    for task in numba.prange((n + TASK - 1) // TASK):
-        _bound(x, rows[task * TASK : min(n, (task + 1) * TASK)], look, shape, room, balls, upper, lower)
+    n, m, rho_of = rows.shape[0], balls.norms.shape[0], look.anchors.shape[1]
+    seen = room_to_see(room, rho_of, balls.weights.shape[0], balls.centres.shape[0])
+    top, low, rho = np.empty(LANES), np.empty(LANES), seen.rho
+    known, off = np.empty(LANES), np.empty(LANES)
+    for first in range(0, n, LANES):
+        own = rows[first : min(n, first + LANES)]
+        _see(x, own, look, shape, balls.weights, balls.centres, seen)
+        for j in range(m):
+            _ellipsoids(j, balls, seen.u, seen.told, top, low)
+            if balls.counted[j]:
+                _with_counts(j, seen, balls, top, low)
+            if balls.boxed[j]:
+                _in_the_box(own.shape[0], j, seen, look, shape, balls, top, low)
+            _beside_them(j, balls, rho, seen.u, known, off)
+            for i in range(own.shape[0]):
+                upper[own[i], j] = known[i] + top[i] + off[i]
+                lower[own[i], j] = known[i] + low[i] - off[i]
+        if balls.prior_centres.shape[0]:
+            for i in range(own.shape[0]):
+                _add_prior(x, own[i], balls, upper, lower)
 
 
-@numba.njit(cache=True)
-def _length(
+@numba.njit(cache=True, nogil=True)
+def length(
     x: Rows, begin: int, end: int, look: Lens, shape: BlockShape, room: int, weights: FloatArray, out: FloatArray
 ) -> None:
+    """Fills √Σ_i w_i² weights_i, w = Uᵀz, of the rows begin … end-1; weights (1, …)."""
     seen, none = room_to_see(room, look.anchors.shape[1], 1, 0), np.empty((0, weights.shape[1]))
     for first in range(begin, end, LANES):
         own = np.arange(first, min(end, first + LANES))
         _see(x, own, look, shape, weights, none, seen)
         for i in range(own.shape[0]):
             out[first + i] = seen.u[0, i]
-
-
-def _lengths(x: Rows, look: Lens, shape: BlockShape, room: int, weights: FloatArray, out: FloatArray) -> None:
-    """Fills √Σ_i w_i² weights_i, w = Uᵀz, of every row; weights (1, …)."""
-    n = out.shape[0]
-    for task in numba.prange((n + TASK - 1) // TASK):
-        _length(x, task * TASK, min(n, (task + 1) * TASK), look, shape, room, weights, out)
 
 
 class Ahead(NamedTuple):
@@ -435,7 +423,10 @@ def _see_values(
 ) -> None:
     """φ_V of some pairs, through a lens."""
     if x.indptr.size == 0:
-        _value_rows(x.values, ahead, pairs, rows)
+        if x.narrow.size:
+            _value_rows(x.narrow, ahead, pairs, rows)
+        else:
+            _value_rows(x.values, ahead, pairs, rows)
         _lay_out(rows, numbers[: pairs.shape[0]], seen.z)
         turn_dense(look.turn, weights, centres, seen)
         _rooted(seen.u)
@@ -447,63 +438,40 @@ def _see_values(
         _turn_row(rows[0], b, look, shape, weights, centres, rows[1], i, seen)
 
 
-@numba.njit(cache=True)
-def _expected(
-    x: Rows,
-    ahead: Ahead,
-    wanted: IntArray,
-    look: Lens,
-    shape: BlockShape,
-    room: int,
-    weights: FloatArray,
-    centres: FloatArray,
-    radius: float,
-    clip: bool,
-    out: FloatArray,
-) -> None:
-    """Of the pairs of one task."""
+class Asked(NamedTuple):
+    """What is asked of the pairs of one step: what is expected to follow them, by a value ellipsoid."""
+
+    x: Rows
+    ahead: Ahead
+    look: Lens
+    shape: BlockShape
+    room: int
+    weights: FloatArray  # (1, …)  1/(e + λ₂)
+    centres: FloatArray  # (1, …)  Uᵀθ̂
+    radius: float
+    clip: bool  # to V on each pair's support
+
+
+@numba.njit(cache=True, nogil=True)
+def expected(asked: Asked, wanted: IntArray, out: FloatArray) -> None:
+    """Writes ⟨θ̂, φ_V⟩ + radius ‖φ_V‖_{A⁻¹} (eq:optqvalue) of some pairs (n,), rising, into out (n,)."""
+    x, ahead, look, shape, room, weights, centres, radius, clip = asked
     seen, rows, numbers = room_to_see(room, 0, 1, 1), np.empty((LANES, room)), np.arange(LANES)
-    pairs, low, high = np.empty(LANES, np.int64), np.empty(LANES), np.empty(LANES)
+    pairs, place, low, high = np.empty(LANES, np.int64), np.empty(LANES, np.int64), np.empty(LANES), np.empty(LANES)
     n = 0  # pairs that are side by side now
     for i in range(wanted.shape[0]):
-        pairs[n] = wanted[i]
+        pairs[n], place[n] = wanted[i], i
         low[n], high[n] = _worth(ahead, pairs[n]) if clip else (-np.inf, np.inf)
         if low[n] == high[n]:  # nothing to estimate
-            out[pairs[n]] = low[n]
+            out[i] = low[n]
         else:
             n += 1
-        if n == LANES or i == wanted.shape[0] - 1:
+        if n == LANES or (n > 0 and i == wanted.shape[0] - 1):
             _see_values(x, ahead, pairs[:n], rows, numbers, look, shape, weights, centres, seen)
             for k in range(n):
                 found = seen.told[0, k] + radius * seen.u[0, k]
-                out[pairs[k]] = min(max(found, low[k]), high[k]) if clip else found
+                out[place[k]] = min(max(found, low[k]), high[k]) if clip else found
             n = 0
-
-
-def _expectations(
-    x: Rows,
-    ahead: Ahead,
-    wanted: IntArray,  # (n,)  pairs, rising
-    look: Lens,
-    shape: BlockShape,
-    room: int,
-    weights: FloatArray,  # (1, …)  1/(e + λ₂)
-    centres: FloatArray,  # (1, …)  Uᵀθ̂
-    radius: float,
-    clip: bool,
-    out: FloatArray,  # (N,)
-) -> None:
-    """Fills ⟨θ̂, φ_V⟩ + radius ‖φ_V‖_{A⁻¹} of the wanted pairs (eq:optqvalue); ``clip``: to V on each pair's support."""
-    n = wanted.shape[0]
-    for task in numba.prange((n + TASK - 1) // TASK):
-        own = wanted[task * TASK : min(n, (task + 1) * TASK)]
-        _expected(x, ahead, own, look, shape, room, weights, centres, radius, clip, out)
-
-
-# Each for one thread and for several: picked by :func:`worth_threads`.
-bounds = serial_and_parallel(_bounds)
-lengths = serial_and_parallel(_lengths)
-expectations = serial_and_parallel(_expectations)
 
 
 def worth_threads(x: Features, rows: int) -> bool:
@@ -514,4 +482,4 @@ def worth_threads(x: Features, rows: int) -> bool:
 
 def enough(numbers: int) -> bool:
     """Is reading so many numbers?"""
-    return numbers >= WORTH_THREADS and usable_threads() > 1
+    return numbers >= WORTH_THREADS

@@ -1,6 +1,6 @@
 """Compiled: ask for a row of a table before it is needed.
 
-Rows are longer than what a processor reads ahead by itself. Asked for a few rows early, they arrive in half the time.
+A row is longer than what a processor reads ahead by itself. Requested a few rows early, it arrives in half the time.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from numba.extending import intrinsic
 
 cgutils: Any = code  # it has no types
 
-AHEAD = 8  # rows: by then the first of them is there
+AHEAD = 8  # rows: by then the first of them has arrived
 _LINE = 64  # bytes that are fetched at once
 
 
 @intrinsic
 def _fetch(_: Any, table: Any, row: Any, column: Any) -> Any:
-    """The cache line of an entry, to be read soon; changes nothing that can be seen."""
+    """Fetch the cache line of an entry that will be read soon; has no visible effect."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         kind = signature.args[0]
@@ -38,7 +38,7 @@ def _fetch(_: Any, table: Any, row: Any, column: Any) -> Any:
 
 @numba.njit(cache=True, _nrt=False)  # type: ignore[call-overload,untyped-decorator]
 def prefetch(table: Any, row: int) -> None:
-    """The row that comes so many after this one, where there is one."""
+    """Fetch the row that comes a few after this one, if there is one."""
     later = row + AHEAD
     if later < table.shape[0]:
         for column in range(0, table.shape[1], _LINE // table.itemsize):

@@ -1,6 +1,6 @@
-"""Bounds of a table that is too large to keep them: computed where they are asked for, some rows at a time.
+"""Bounds of the rows of a table that is too large to keep all of them: computed on demand, some rows at a time.
 
-A row's bounds do not depend on the rows beside it: the numbers are those of a table in memory, bit for bit.
+A row's bounds do not depend on other rows, so they equal those of a table in memory, bit for bit.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from surefoot.estimate.kernels import enough
 from surefoot.model.features import Features
 from surefoot.model.graph import BoolArray, FloatArray, IntArray
 from surefoot.storage.raw_arrays import expect
-from surefoot.threads import serial_and_parallel
+from surefoot.threads import in_ranges
 
-BLOCK = 1 << 17  #: rows at a time: they stay in the cache for whoever needs them next
+BLOCK = 1 << 17  #: rows at a time, few enough to stay in the cache for the next use
 
 Both = tuple[FloatArray, FloatArray]
 Bounding = Callable[[Features], Both]
@@ -27,9 +27,9 @@ Bounding = Callable[[Features], Both]
 class RowBounds:
     """Upper and lower bounds of a table's rows, ``limits`` (H, m).
 
-    What was computed last is kept: the next to ask wants it, too. And of every row it is kept whether its upper and its
-    lower bounds are within the limits of a step, two bytes for each row and set of limits: steps that share the table
-    and their limits need no second look.
+    The last rows computed are kept, because they are usually requested again. It is also kept, in two bytes per row and
+    set of limits, whether the row's upper and lower bounds are within the limits of a step, so steps that share the
+    table and the limits do not compute the bounds again.
     """
 
     def __init__(self, x: Features, limits: FloatArray, bounding: Bounding) -> None:
@@ -39,7 +39,7 @@ class RowBounds:
         self._kept_rows: dict[bytes, tuple[BoolArray, BoolArray]] = {}
         self.block = BLOCK
         self._kept: tuple[int, int, Both] | None = None
-        self._seen, self._fine = 0, True  # rows that were looked at, and whether none of them contradicts itself
+        self._seen, self._fine = 0, True  # the rows seen so far, and whether all of them are consistent
 
     def between(self, first: int, end: int) -> Both:
         """Of the rows first … end-1."""
@@ -62,7 +62,7 @@ class RowBounds:
             yield self.between(first, min(self.shape[0], first + self.block))
 
     def look(self, rounding: FloatArray, end: int | None = None) -> bool:
-        """See every row before ``end``, by default all, that was not seen yet, once.
+        """Go once through the rows before ``end`` (default: all) that have not been seen yet.
 
         → True: no lower bound so far exceeds its upper by more than rounding (m,); False for a NaN.
         """
@@ -71,7 +71,7 @@ class RowBounds:
             self._kept_rows = {key: (np.empty(n, bool), np.empty(n, bool)) for key in self._limits}
         while self._seen < (n if end is None else end):
             first, self._seen = self._seen, min(n, self._seen + self.block)
-            if end is None:  # who goes on step by step reads ahead, too
+            if end is None:  # a caller that goes step by step reads ahead as well
                 expect(self._x, self._seen, self._seen + self.block)
             both = self.between(first, self._seen)
             self._fine &= possible(*both, rounding)
@@ -89,7 +89,7 @@ class RowBounds:
 
 
 def _keep(table: FloatArray, limits: FloatArray) -> BoolArray:
-    """(n,) True where all m bounds of a row keep their limits; limit by limit, since rows are short."""
+    """(n,) True where all m bounds of a row keep their limits. Done limit by limit, since rows are short."""
     kept = np.ones(len(table), bool)
     for j, limit in enumerate(limits):
         kept &= table[:, j] <= limit
@@ -97,12 +97,12 @@ def _keep(table: FloatArray, limits: FloatArray) -> BoolArray:
 
 
 def streamed(table: object) -> BoundTable | None:
-    """The table if it is one that must be read in parts; None for an array."""
+    """The table if it must be read in parts; None for an array."""
     return table if isinstance(table, BoundTable) else None
 
 
 class BoundTable:
-    """One side of :class:`RowBounds`, to be read like an array (rows, m)."""
+    """One side of :class:`RowBounds`, readable like an array (rows, m)."""
 
     ndim = 2
 
@@ -122,7 +122,7 @@ class BoundTable:
         return self.shape[0]
 
     def __getitem__(self, key: Any) -> Any:
-        """By a row, a slice, row numbers or a mask; with a second index, a limit's column of that."""
+        """Indexed by a row, a slice, row numbers or a mask; a second index selects the column of a limit."""
         if isinstance(key, tuple):
             return self[key[0]][..., key[1]]
         if isinstance(key, slice):
@@ -135,32 +135,27 @@ class BoundTable:
         return self.rows.of(np.flatnonzero(rows) if rows.dtype == bool else rows)[self._side]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> FloatArray:
-        """All of it in memory, for what is small after all, such as a snapshot."""
+        """The whole table in memory, for small tables such as a snapshot's."""
         whole = np.concatenate([both[self._side] for both in self.rows.blocks()])
         return whole.astype(dtype, copy=False) if dtype is not None else whole
 
 
-def _crossed(
-    upper: FloatArray,  # (rows, m)
-    lower: FloatArray,
-    rounding: FloatArray,  # (m,)
-    found: BoolArray,  # (parts,)  written
-) -> None:
-    """Marks parts of the rows in which a lower bound lies above its upper beyond rounding, or one of them is a NaN."""
-    (n, m), parts = upper.shape, len(found)
-    for part in numba.prange(parts):
-        wrong = False
-        for row in range(n * part // parts, n * (part + 1) // parts):
-            for j in range(m):
-                wrong |= not (lower[row, j] <= upper[row, j] + rounding[j])
-        found[part] = wrong
-
-
-_checked = serial_and_parallel(_crossed)
+@numba.njit(cache=True, nogil=True)
+def _crossed(upper: FloatArray, lower: FloatArray, rounding: FloatArray) -> bool:
+    """In some row a lower bound (…, m) exceeds its upper bound beyond rounding (m,), or a bound is NaN."""
+    wrong = False
+    for row in range(upper.shape[0]):
+        for j in range(upper.shape[1]):
+            wrong |= not (lower[row, j] <= upper[row, j] + rounding[j])
+    return wrong
 
 
 def possible(upper: FloatArray, lower: FloatArray, rounding: FloatArray) -> bool:
     """No lower bound lies above its upper by more than rounding (m,); False for a NaN."""
-    found = np.empty(16, np.bool_)
-    _checked[enough(2 * upper.size)](upper, lower, rounding, found)
-    return not found.any()
+    found: list[bool] = []
+
+    def some(first: int, end: int) -> None:
+        found.append(_crossed(upper[first:end], lower[first:end], rounding))
+
+    in_ranges(len(upper), enough(2 * upper.size), some)
+    return not any(found)

@@ -11,36 +11,41 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.estimate.blocks import Blocks, BlockShape
-from surefoot.model.features import FeatureArray, Features
+from surefoot.model.features import Features
 from surefoot.model.graph import FloatArray, IntArray
 from surefoot.model.sparse_rows import SparseRows
 
 NOWHERE = -1  #: the block of a row that is all zeros
-FAR = 1e100  #: a product of so much growth is taken to its logarithm before it overflows
+FAR = 1e100  #: a product that has grown so much is replaced by its logarithm before it overflows
 GRAM, GRAM_LOW, FACTOR = range(3)
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def leaf(function: _F) -> _F:
-    """Compiles a function that makes no array, without the counting of references.
+    """Compile a function that creates no array, without reference counting.
 
-    Compiled code counts them for every array that it takes out of a tuple, which takes as long as the work itself.
+    Compiled code otherwise counts references to every array that it takes out of a tuple, which takes as long as the
+    work itself.
     """
     compiled: _F = numba.njit(cache=True, _nrt=False)(function)  # type: ignore[call-overload]
     return compiled
 
 
 def fused(function: _F) -> _F:
-    """Likewise, where a product and the sum that it joins are rounded once, if the processor can do so."""
+    """Likewise; a product and the sum that it enters are rounded only once where the processor can do so."""
     compiled: _F = numba.njit(cache=True, _nrt=False, fastmath={"contract"})(function)  # type: ignore[call-overload]
     return compiled
 
 
 class Rows(NamedTuple):
-    """A table of features as compiled code reads it; without pointers it is dense."""
+    """A table of features as compiled code reads it; without pointers it is dense.
 
-    values: FeatureArray  # (n, d), or (entries, 1) of a sparse table
+    One type for every table: what reads it is compiled once.
+    """
+
+    values: FloatArray  # (n, d), or (entries, 1) of a sparse table; empty where it is narrow
+    narrow: NDArray[np.float32]  # (n, d) of a dense table in float32, or empty
     indptr: NDArray[np.int64]  # (n+1,), or empty
     columns: NDArray[np.int32]  # (entries,), or empty
 
@@ -48,12 +53,14 @@ class Rows(NamedTuple):
 def rows_of(table: Features) -> Rows:
     """The same table, nothing copied."""
     if isinstance(table, SparseRows):
-        return Rows(sealed(table.values[:, None]), sealed(table.indptr), sealed(table.columns))
-    return Rows(sealed(table), *_DENSE)
+        return Rows(sealed(table.values[:, None]), _NARROW, sealed(table.indptr), sealed(table.columns))
+    if table.dtype == np.float32:
+        return Rows(_WIDE, sealed(table), *_DENSE)
+    return Rows(sealed(table), _NARROW, *_DENSE)
 
 
 def sealed(array: NDArray[Any]) -> NDArray[Any]:
-    """The same array, read-only, whoever owns it: numba compiles anew for every mixture of flags."""
+    """A read-only view, whoever owns the array: numba compiles again for every combination of flags."""
     if array.flags.writeable:
         array = array.view()
         array.flags.writeable = False
@@ -61,6 +68,13 @@ def sealed(array: NDArray[Any]) -> NDArray[Any]:
 
 
 _DENSE = sealed(np.empty(0, np.int64)), sealed(np.empty(0, np.int32))
+_WIDE, _NARROW = sealed(np.empty((0, 0))), sealed(np.empty((0, 0), np.float32))
+
+
+@leaf
+def number(x: Rows, e: int, i: int) -> float:
+    """Of a dense table."""
+    return np.float64(x.narrow[e, i]) if x.narrow.size else x.values[e, i]
 
 
 class BankState(NamedTuple):
@@ -98,9 +112,9 @@ def cost_row(
     if x.indptr.size == 0:  # all columns are one block, in order
         for a in range(rho.shape[0]):
             for i in range(z.shape[0]):
-                rho[a] += x.values[e, i] * directions[at, a, i]
+                rho[a] += number(x, e, i) * directions[at, a, i]
         for i in range(z.shape[0]):
-            z[i] = x.values[e, i] * widths[at, i]
+            z[i] = number(x, e, i) * widths[at, i]
         for a in range(rho.shape[0]):
             for i in range(z.shape[0]):
                 z[i] -= rho[a] * anchors[at, a, i]
@@ -128,7 +142,7 @@ def along(x: Rows, e: int, vector: FloatArray, j: int) -> float:
     total = 0.0
     if x.indptr.size == 0:
         for i in range(vector.shape[1]):
-            total += x.values[e, i] * vector[j, i]
+            total += number(x, e, i) * vector[j, i]
         return total
     for k in range(x.indptr[e], x.indptr[e + 1]):
         total += x.values[k, 0] * vector[j, x.columns[k]]
@@ -155,7 +169,7 @@ def value_row(
         for edge in range(first, end):
             v = value[offset + following[begin + edge]]
             for i in range(phi_v.shape[0]):
-                phi_v[i] += v * features.values[at + edge, i]
+                phi_v[i] += v * number(features, at + edge, i)
         return r
     b = NOWHERE
     for edge in range(first, end):
@@ -231,7 +245,7 @@ def add_row(
 
 @leaf
 def has_grown(log_det: FloatArray, planned: FloatArray, threshold: float) -> bool:
-    """True when some log det exceeds its value at the last plan by more than the threshold (spec 6)."""
+    """True when any log det exceeds its value at the last plan by more than the threshold (spec 6)."""
     for r in range(log_det.shape[0]):  # noqa: SIM110  (a generator would not compile)
         if log_det[r] - planned[r] > threshold:
             return True
@@ -239,9 +253,9 @@ def has_grown(log_det: FloatArray, planned: FloatArray, threshold: float) -> boo
 
 
 class Visits(NamedTuple):
-    """The first V rows that each of R regressions has seen, of rows with the same features one, and how often (spec 3).
+    """The first V distinct rows that each of R regressions has seen, and how often (spec 3).
 
-    V = 0 where no model error is declared: then nobody asks.
+    V = 0 where no model error is declared, since then they are not needed.
     """
 
     raw: FloatArray  # (R, V, largest block)  x inside its block
@@ -249,7 +263,7 @@ class Visits(NamedTuple):
     block: NDArray[np.int64]  # (R, V)
     off: FloatArray  # (R, V, 1 + m)  by how much its cost may be off: b, t_j
     times: NDArray[np.int64]  # (R, V)  0: free
-    rest: FloatArray  # (R, 1 + 2m)  of the rows that found no room, as CostState.spread has it
+    rest: FloatArray  # (R, 1 + 2m)  the sums of CostState.spread, of rows that found no room here
 
 
 class CostState(NamedTuple):
@@ -258,7 +272,7 @@ class CostState(NamedTuple):
     regression: NDArray[np.int64]  # (F·H,)  that of a step
     families: int  # F
     family: NDArray[np.int64]  # (m,)  that of a limit
-    frames: Frames  # and a last one that leaves rows as they are
+    frames: Frames  # and a last one that leaves rows unchanged
     anchor_costs: FloatArray  # (F·H, n, m)  c⁰ − ⟨m, x⁰⟩
     tolerances: FloatArray  # (F·H, n, m)
     centres: FloatArray  # (m, dc)
@@ -286,7 +300,7 @@ class ValueState(NamedTuple):
 
 @leaf
 def _slot(r: int, b: int, raw: FloatArray, dim: int, seen: FloatArray, block: IntArray, times: IntArray) -> int:
-    """Where a row with these features is counted: where one was, or the first free place; V without one."""
+    """The place of a row with these features: where an equal one is, or the first free place; V if there is none."""
     room: int = times.shape[1]
     for v in range(room):
         same = block[r, v] == b
@@ -301,7 +315,7 @@ def _slot(r: int, b: int, raw: FloatArray, dim: int, seen: FloatArray, block: In
 
 @leaf
 def _spread(sums: FloatArray, r: int, off: FloatArray) -> None:
-    """The sums of a regression's rows, one more. ζ is no part of them: it may grow while data are kept."""
+    """Add a row to the sums of a regression. ζ is not part of them, because it may grow while data are kept."""
     m = off.shape[0] - 1
     sums[r, 0] += off[0] * off[0]
     for j in range(1, 1 + m):
@@ -311,7 +325,7 @@ def _spread(sums: FloatArray, r: int, off: FloatArray) -> None:
 
 @leaf
 def _visit(r: int, b: int, dim: int, raw: FloatArray, z: FloatArray, off: FloatArray, visits: Visits) -> None:
-    """Count a row, dim numbers in its block, among those that were seen; one of zeros moves nothing."""
+    """Count a row, given as dim numbers in its block, among the rows seen; a row of zeros changes nothing."""
     seen, seen_z, block, seen_off, times, rest = visits
     some = False
     for i in range(dim):
@@ -350,7 +364,7 @@ def count_cost(x: Rows, e: int, cost: FloatArray, h: int, state: CostState) -> N
             off[0] += abs(rho[a])
         for j in range(rest.shape[0]):
             rest[j], off[1 + j] = 0.0, 0.0
-            if family[j] != f:  # its targets are another family's
+            if family[j] != f:  # its targets belong to another family
                 continue
             rest[j] = cost[j]
             if centred[j]:

@@ -1,10 +1,10 @@
-"""Value-targeted regression: what is expected to follow a state and an action (spec 6; the paper's Step 3).
+"""Value-targeted regression: the expected next value of a state and an action (spec 6; the paper's Step 3).
 
 P(s'|s,a) = ⟨μ, φ(s,a,s')⟩, so for any V the expected next value is linear in μ (eq:optqvalue):
 
     Σ_{s'} P(s'|s,a) V(s') = ⟨μ, φ_V(s,a)⟩,   φ_V(s,a) = Σ_{s'} φ(s,a,s') V(s')
 
-Each visit gives a row φ_V with target V(s'), V being that of the plan in force (eq:estimatemodel).
+Each visit adds a row φ_V with target V(s'), where V is that of the plan in force (eq:estimatemodel).
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from surefoot.estimate import kernels
-from surefoot.estimate.bank import Bank, Basis
+from surefoot.estimate.bank import Bank, Basis, Turned
 from surefoot.estimate.blocks import value_blocks
 from surefoot.estimate.update import ValueState, count_value, rows_of, sealed
 from surefoot.model.graph import FloatArray, IntArray, Layer
 from surefoot.model.problem import Problem
+from surefoot.threads import in_ranges
 
 ValueRadius = Callable[[int, float], float]
 """(layer, logdet(A) − d log λ₂) → the radius of the ellipsoid around θ̂."""
@@ -60,19 +61,15 @@ class ValueData:
         )
 
     def ellipsoids(self, confidence: ValueConfidence) -> tuple[ValueEllipsoid, ...]:
-        """One for each decision layer; layers that share a regression share the work.
+        """One per decision layer; layers that share a regression share the work.
 
         θ̂ = (λ₂I + Σ φ_V φ_Vᵀ)⁻¹ Σ φ_V V(s')   (eq:estimatemodel), and its radius (S6).
         """
-        turned = [self.bank.turned(r) for r in range(len(self.bank.rows))]
+        turned, ridge = [self.bank.turned(r) for r in range(len(self.bank.rows))], confidence.ridge
         found = []
         for h, r in enumerate(self.state.regression.tolist()):
-            eigenvalues, (rotated,) = turned[r].eigenvalues, turned[r].targets
-            weights = 1.0 / (eigenvalues + confidence.ridge)
-            ratio = float(np.log1p(eigenvalues / confidence.ridge).sum())
-            radius = confidence.radius(h, ratio)
-            centre, optimism = rotated * weights, confidence.optimism
-            found.append(ValueEllipsoid(turned[r].basis, weights, centre, radius, optimism, confidence.clip))
+            ratio = float(np.log1p(turned[r].eigenvalues / ridge).sum())
+            found.append(around(turned[r], ridge, confidence.radius(h, ratio), confidence.optimism, confidence.clip))
         return tuple(found)
 
 
@@ -93,10 +90,16 @@ class ValueEllipsoid:
         return bool(np.sqrt(((gap * gap) / self.weights).sum()) <= self.radius)
 
 
+def around(data: Turned, ridge: float, radius: float, optimism: float, clip: bool) -> ValueEllipsoid:
+    """The ellipsoid of this radius around the estimate θ̂ of a regression."""
+    weights = 1.0 / (data.eigenvalues + ridge)
+    return ValueEllipsoid(data.basis, weights, data.targets[0] * weights, radius, optimism, clip)
+
+
 def expected_next_value(
     layer: Layer, value: FloatArray, known: ValueEllipsoid, wanted: IntArray | None = None
 ) -> FloatArray:
-    """(N,) optimistic ⟨μ, φ_V⟩ (eq:optqvalue) of the wanted pairs (default: all), NaN of the others.
+    """(N,) optimistic ⟨μ, φ_V⟩ (eq:optqvalue) for the wanted pairs (default: all), NaN for the others.
 
     ⟨θ̂, φ_V⟩ + optimism · radius · ‖φ_V‖_{A⁻¹}, clipped to the range of V on the pair's own support: valid because P is
     a distribution on a known support. The paper does not clip.
@@ -109,16 +112,26 @@ def expected_next_value(
 def fill_expected(layer: Layer, value: FloatArray, known: ValueEllipsoid, wanted: IntArray, out: FloatArray) -> None:
     """Likewise, written to the places of the wanted pairs (rising) in out (N,)."""
     x = layer.transition_features
-    kernels.expectations[kernels.worth_threads(x, len(wanted) * len(x) // max(1, layer.n_pairs))](
-        rows_of(x),
+    of, many = asked(layer, value, known), kernels.worth_threads(x, len(wanted) * len(x) // max(1, layer.n_pairs))
+
+    def some(first: int, end: int) -> None:
+        found = np.empty(end - first)
+        kernels.expected(of, wanted[first:end], found)
+        out[wanted[first:end]] = found
+
+    in_ranges(len(wanted), many, some)
+
+
+def asked(layer: Layer, value: FloatArray, known: ValueEllipsoid) -> kernels.Asked:
+    """What compiled code needs for this."""
+    return kernels.Asked(
+        rows_of(layer.transition_features),
         kernels.Ahead(sealed(layer.successor), sealed(layer.pair_ptr), sealed(value)),
-        wanted,
         known.basis.lens,
         known.basis.blocks.shape,
         known.basis.blocks.largest,
         known.weights[None, :],
         known.centre[None, :],
-        known.optimism * known.radius,
+        float(known.optimism * known.radius),
         known.clip,
-        out,
     )

@@ -1,7 +1,7 @@
-"""Observations that wait, and enter both regressions together, in their order, by one compiled call.
+"""Observations that wait and then enter both regressions together, in order, by one compiled call.
 
-Bit for bit what :meth:`CostData.add` and :meth:`ValueData.add` do one by one, for a fraction of the time: a call of
-compiled code takes longer than the few numbers that an observation changes.
+The result is that of :meth:`CostData.add` and :meth:`ValueData.add` one by one, bit for bit, in a fraction of the time:
+calling compiled code takes longer than changing the few numbers that an observation affects.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from numpy.typing import NDArray
 from surefoot.estimate.costs import CostData
 from surefoot.estimate.update import CostState, Rows, ValueState, count_cost, count_value, rows_of
 from surefoot.estimate.values import ValueData
-from surefoot.model.graph import NO_ROW, FloatArray, IntArray, pool
+from surefoot.model.graph import NO_ROW, FloatArray, IntArray, pool, step_offsets
 from surefoot.model.problem import Problem
 
 ROOM = 256  #: observations that may wait
-SHARE = 64  #: until they are a 64th of those that were counted, it does not pay to look at them
+SHARE = 64  #: fewer than a 64th of those already counted are not worth looking at
 NOT_MEASURED = -1
 # Columns of an observation: its step, its row of cost features, the edges of its pair and the one that was taken.
 STEP, ROW, FIRST, END, EDGE = range(5)
 # Columns of the table of offsets.
-COSTS, TRANSITIONS, SUCCESSORS, STATES = range(4)
+STATES, COSTS, TRANSITIONS, SUCCESSORS = range(4)
 
 
 class Tables(NamedTuple):
-    """The steps one after the other; row h of the offsets says where each array's part of step h begins."""
+    """All steps end to end; row h of the offsets says where step h begins in each array."""
 
     offsets: IntArray  # (H, 4)
     cost_features: Rows
@@ -79,22 +79,15 @@ class Waiting:
     def __init__(self, problem: Problem, costs: CostData, transitions: ValueData) -> None:
         graph = problem.graph
         self._costs, self._transitions = costs, transitions
-        pools = {
-            COSTS: pool(layer.cost_features for layer in graph.layers),
-            TRANSITIONS: pool(layer.transition_features for layer in graph.layers),
-            SUCCESSORS: pool(layer.successor for layer in graph.layers),
-        }
-        offsets = np.zeros((graph.horizon, len(pools) + 1), np.int64)
-        for column, (_, where) in pools.items():
-            offsets[:-1, column] = where
-        sizes = [graph.n_states(h) for h in range(graph.horizon)]
-        offsets[:, STATES] = np.concatenate([[0], np.cumsum(sizes)])[:-1]
+        costs_of, cost_begins = pool(layer.cost_features for layer in graph.layers)
+        transitions_of, transition_begins = pool(layer.transition_features for layer in graph.layers)
+        successor, successor_begins = pool(layer.successor for layer in graph.layers)
         last = graph.terminal.cost_features
         self._tables = Tables(
-            offsets,
-            rows_of(pools[COSTS][0]),
-            rows_of(pools[TRANSITIONS][0]),
-            pools[SUCCESSORS][0],
+            step_offsets(graph, cost_begins, transition_begins, successor_begins),
+            rows_of(costs_of),
+            rows_of(transitions_of),
+            successor,
             rows_of(graph.layers[0].cost_features[:1] if last is None else last),
         )
         self._seen: list[tuple[int, int, int, int, int]] = []
@@ -105,12 +98,12 @@ class Waiting:
 
     @property
     def n(self) -> int:
-        """How many wait."""
+        """How many are waiting."""
         return len(self._seen)
 
     def worth_a_look(self) -> bool:
-        """True when those that came since this was last so, entered or not, may have changed what is known by a few
-        percent."""
+        """True when the observations since the last time this was true, entered or not, may have changed what is known
+        by a few percent."""
         many = SHARE * self._new >= min(self._looked_at, SHARE * ROOM)
         if many:
             self._new, self._looked_at = 0, self._looked_at + self._new
@@ -121,7 +114,7 @@ class Waiting:
         return len(self._seen) == ROOM
 
     def add(self, step: int, row: int, first: int, end: int, edge: int, cost: FloatArray | None) -> None:
-        """One more: its row of cost features, the edges first … end-1 of its pair, the one taken; cost (m,) or None."""
+        """Add one: its row of cost features, its pair's edges first … end-1, the edge taken, its cost (m,) or None."""
         if cost is None or row == NO_ROW:
             row = NOT_MEASURED
         else:

@@ -23,13 +23,13 @@ import numpy as np
 from surefoot.estimate.bank import Bank
 from surefoot.estimate.blocks import BlockShape, value_blocks
 from surefoot.estimate.update import FACTOR, NOWHERE, rows_of, value_row
-from surefoot.estimate.values import ValueEllipsoid
-from surefoot.model.graph import FloatArray, IntArray, Layer
+from surefoot.estimate.values import ValueEllipsoid, around
+from surefoot.model.graph import FloatArray, Layer, owner
 from surefoot.model.problem import Problem
 
 
 class Row(NamedTuple):
-    """One row before it is counted, as the data so far see it."""
+    """A row before it is counted, and what the data so far say about it."""
 
     regression: int
     block: int
@@ -71,9 +71,9 @@ class WeightedData:
     def row(self, h: int, layer: Layer, edge: int, worth: FloatArray) -> Row:
         """The row of a transition along an edge, with f (E,) given by edge; nothing is counted yet."""
         r, room = self.regression(h), np.empty(self.bank.blocks.largest)
-        pair = int(np.searchsorted(layer.pair_ptr, edge, side="right")) - 1
+        pair = owner(layer.pair_ptr, edge)
         first, end = int(layer.pair_ptr[pair]), int(layer.pair_ptr[pair + 1])
-        edges: IntArray = _numbers(layer.n_edges)
+        edges = np.arange(layer.n_edges)
         b = int(value_row(rows_of(layer.transition_features), 0, edges, 0, first, end, worth, 0, r, self._shape, room))
         if b == NOWHERE:
             return Row(r, b, room, 0.0, 0.0, float(worth[edge]))
@@ -96,13 +96,8 @@ class WeightedData:
     def ellipsoids(self, radii: list[float], optimism: float, clip: bool = True) -> tuple[ValueEllipsoid, ...]:
         """One per decision layer, around θ̂ with the given radius."""
         turned = [self.bank.turned(r) for r in range(len(self.bank.rows))]
-        found = []
-        for h, radius in enumerate(radii):
-            data = turned[self.regression(h)]
-            weights = 1.0 / (data.eigenvalues + self.ridge)
-            centre = data.targets[0] * weights
-            found.append(ValueEllipsoid(data.basis, weights, centre, radius, optimism, clip))
-        return tuple(found)
+        each = ((turned[self.regression(h)], radius) for h, radius in enumerate(radii))
+        return tuple(around(data, self.ridge, radius, optimism, clip) for data, radius in each)
 
     def arrays(self, prefix: str) -> dict[str, Any]:
         """Everything that a checkpoint must keep."""
@@ -118,7 +113,3 @@ def by_edge(layer: Layer, value: FloatArray) -> FloatArray:
     """(E,) the values (S',) of the next states as a function of the triplets."""
     worth: FloatArray = value[layer.successor]
     return worth
-
-
-def _numbers(n: int) -> IntArray:
-    return np.arange(n, dtype=np.int64)

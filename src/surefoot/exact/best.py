@@ -12,7 +12,7 @@ from surefoot.exact.rays import at_truly_safe, true_intensities
 from surefoot.model.graph import NO_ACTION, BoolArray, FloatArray, IntArray, freeze
 from surefoot.model.growing import fully_grown
 from surefoot.model.problem import Problem
-from surefoot.threads import usable_threads
+from surefoot.threads import in_ranges
 from surefoot.worlds.world import World
 
 MOST_WHOLE = 20_000  # states up to which the whole of a growing problem is built: seconds
@@ -99,10 +99,7 @@ def solve(world: World) -> Solution:
             chosen,
             safe,
         )
-        if layer.n_edges >= PARALLEL_EDGES and (threads := usable_threads()) > 1:
-            kernels.best_in_blocks(4 * threads, n_states, arrays)
-        else:
-            kernels.best_between(0, n_states, *arrays)
+        in_ranges(n_states, layer.n_edges >= PARALLEL_EDGES, kernels.best_between, *arrays)
         if layer.forbidden.any():  # whatever could follow there
             value[layer.forbidden], chosen[layer.forbidden] = np.nan, NO_ACTION
             safe[np.repeat(layer.forbidden, np.diff(layer.state_ptr))] = False

@@ -28,10 +28,6 @@ def _compiled(function: Kernel) -> Kernel:
     return cast(Kernel, numba.njit(cache=True, nogil=True)(function))
 
 
-def _parallel(function: Kernel) -> Kernel:
-    return cast(Kernel, numba.njit(cache=True, nogil=True, parallel=True)(function))
-
-
 @_compiled
 def pairs_within(
     pair_ptr: IntArray, probability: FloatArray, cost: FloatArray, bound: FloatArray, out: BoolArray
@@ -170,13 +166,6 @@ def best_between(
             pair += uint(1)
         value[state] = best if chosen >= 0 else np.nan
         policy[state] = chosen
-
-
-@_parallel
-def best_in_blocks(blocks: int, n: int, arrays: tuple[Any, ...]) -> None:
-    """:func:`best_between` over all n states, in blocks that share nothing; the same bits by any threads."""
-    for block in numba.prange(blocks):
-        best_between(n * block // blocks, n * (block + 1) // blocks, *arrays)
 
 
 @_compiled

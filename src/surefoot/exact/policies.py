@@ -12,11 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from surefoot.checks import refuse_first
 from surefoot.errors import InvalidInput
 from surefoot.model.graph import NO_ACTION, FloatArray, IntArray, Layer, freeze
 from surefoot.model.labels import Label
@@ -141,33 +143,21 @@ def _checked_row(problem: Problem, h: int, row: NDArray[Any], layer: Layer) -> N
         return _checked_chances(problem, h, row.astype(np.float64, copy=False), layer)
     row = row.astype(np.int64, copy=False)
     foreign = (row != NO_ACTION) & ((row < layer.state_ptr[:-1]) | (row >= layer.state_ptr[1:]))
-    if foreign.any():
-        state = int(np.flatnonzero(foreign)[0])
-        first, end = layer.state_ptr[state : state + 2].tolist()
-        raise InvalidInput(
-            "policy plays a pair of another state",
-            where=problem.naming.at_state(h, state),
-            got=f"pair {int(row[state])} where {first} … {end - 1} are its own",
-        )
+
+    def got(state: int) -> str:
+        own = layer.pairs_of(state)
+        return f"pair {int(row[state])} where {own.start} … {own.stop - 1} are its own"
+
+    refuse_first(foreign, "policy plays a pair of another state", partial(problem.naming.at_state, h), got=got)
     return row
 
 
 def _checked_chances(problem: Problem, h: int, row: FloatArray, layer: Layer) -> FloatArray:
-    bad = np.flatnonzero(~((row >= 0) & (row < np.inf)))
-    if len(bad):
-        raise InvalidInput(
-            "action probability is negative or not finite",
-            where=problem.naming.at_pair(layer, h, int(bad[0])),
-            got=repr(float(row[bad[0]])),
-        )
+    bad, rule = ~((row >= 0) & (row < np.inf)), "action probability is negative or not finite"
+    refuse_first(bad, rule, partial(problem.naming.at_pair, layer, h), got=lambda pair: repr(float(row[pair])))
     total = np.add.reduceat(row, layer.state_ptr[:-1])  # every state has an action, so no empty sums
-    wrong = np.flatnonzero((total != 0) & ~(np.abs(total - 1) <= PROBABILITY_SUM))
-    if len(wrong):
-        raise InvalidInput(
-            "action probabilities do not add up to 1",
-            where=problem.naming.at_state(h, int(wrong[0])),
-            got=repr(float(total[wrong[0]])),
-        )
+    wrong, rule = (total != 0) & ~(np.abs(total - 1) <= PROBABILITY_SUM), "action probabilities do not add up to 1"
+    refuse_first(wrong, rule, partial(problem.naming.at_state, h), got=lambda state: repr(float(total[state])))
     return row
 
 

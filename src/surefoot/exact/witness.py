@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 import gymnasium
-import numpy as np
 
 from surefoot.errors import InvalidInput
 from surefoot.exact.best import terminal_within
@@ -68,8 +67,7 @@ class Witness(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     def _violates(self, h: int, played: int, after: int) -> bool:
         world, layer = self._world, self._world.problem.graph.layers[h]
-        pair = int(layer.state_ptr[self._state]) + played
-        edges = np.arange(layer.pair_ptr[pair], layer.pair_ptr[pair + 1])
-        (edge,) = edges[layer.successor[edges] == after]
+        edge = layer.edge_to(layer.pairs_of(self._state)[played], after)
+        assert edge is not None
         broken = bool((world.arrival_costs[h][edge] > world.problem.violation_thresholds[h]).any())
         return broken or (h + 1 == world.problem.horizon - 1 and not self._within_last[after])

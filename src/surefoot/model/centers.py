@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import cast
 
 import numpy as np
 
+from surefoot.checks import refuse_first
 from surefoot.errors import InvalidInput
 from surefoot.model.graph import OUTSIDE, BoolArray, FloatArray, IntArray, Layer, Rays, freeze
 from surefoot.model.naming import Naming
@@ -29,10 +31,8 @@ def center_pairs(number: IntArray, layer: Layer, h: int) -> IntArray:
         got = f"{len(number)} entries where {layer.n_pairs} are expected"
         raise InvalidInput("center has the wrong length", where=f"step {h}", got=got)
     sizes = np.repeat(np.diff(layer.state_ptr), np.diff(layer.state_ptr))
-    odd = np.flatnonzero((number < NO_CENTER) | (number >= sizes))
-    if len(odd):
-        got = f"{int(number[odd[0]])} for pair {int(odd[0])}"
-        raise InvalidInput("center is no action of the state", where=f"step {h}", got=got)
+    odd, rule = (number < NO_CENTER) | (number >= sizes), "center is no action of the state"
+    refuse_first(odd, rule, lambda i: f"step {h}", got=lambda i: f"{int(number[i])} for pair {i}")
     pair = np.where(number == NO_CENTER, NO_CENTER, _first_pairs(layer) + number)
     pair[pair == np.arange(len(pair))] = NO_CENTER  # an action that is its own centre is an ordinary one
     return freeze(pair.astype(np.int64))
@@ -131,9 +131,7 @@ def _centre_edges(layer: Layer, center: IntArray, h: int, naming: Naming) -> Int
     few = np.flatnonzero(np.add.reduceat((found >= 0).astype(np.int64), layer.pair_ptr[:-1]) < sizes[start])
     if len(few):
         pair = int(few[0])
-        listed, needed = (
-            layer.successor[layer.pair_ptr[p] : layer.pair_ptr[p + 1]].tolist() for p in (pair, start[pair])
-        )
+        listed, needed = (layer.successors_of(p).tolist() for p in (pair, start[pair]))
         missing = next(s for s in needed if s not in listed)
         raise InvalidInput(
             "a ray must list the successors of its centre too",
@@ -148,22 +146,22 @@ def _centre_rows(layer: Layer, center: IntArray, edge_of: IntArray, h: int, nami
     """(R, dc) the centre's own cost rows, triplet by triplet or row by row."""
     table = cast(FloatArray, layer.cost_features)
     if layer.per_triplet:
-        missing = np.flatnonzero(edge_of < 0)
-        if len(missing):
-            raise InvalidInput(
-                "the cost features of a centre are missing",
-                where=naming.at_edge(layer, h, int(missing[0])),
-                got="the centre does not lead there, but between 0 and 1 the ray does",
-                fix="Give center_cost_features, or costs that do not depend on the successor.",
-            )
+        refuse_first(
+            edge_of < 0,
+            "the cost features of a centre are missing",
+            partial(naming.at_edge, layer, h),
+            fix="Give center_cost_features, or costs that do not depend on the successor.",
+            got="the centre does not lead there, but between 0 and 1 the ray does",
+        )
         return table[edge_of]
     own = np.where(center == NO_CENTER, np.arange(layer.n_pairs), center)
     sizes = np.diff(layer.row_ptr)
-    uneven = np.flatnonzero(sizes[own] != sizes)
-    if len(uneven):
-        pair = int(uneven[0])
-        got = f"{int(sizes[pair])} where its centre has {int(sizes[own[pair]])}"
-        raise InvalidInput("a ray needs as many cost rows as its centre", where=naming.at_pair(layer, h, pair), got=got)
+    refuse_first(
+        sizes[own] != sizes,
+        "a ray needs as many cost rows as its centre",
+        partial(naming.at_pair, layer, h),
+        got=lambda pair: f"{int(sizes[pair])} where its centre has {int(sizes[own[pair]])}",
+    )
     rows = np.repeat(layer.row_ptr[own] - layer.row_ptr[:-1], sizes) + np.arange(layer.n_rows)
     return table[rows]
 
@@ -173,27 +171,19 @@ def _check_ends(layer: Layer, joined: BoolArray, edge_of: IntArray, x: FloatArra
     rays that are expanded."""
     costs = cast(FloatArray, layer.cost_features)
     if layer.per_triplet:
-        both = np.flatnonzero(joined & (edge_of >= 0))
-        differ = both[np.any(x[both] != costs[edge_of[both]], axis=1)]
-        if len(differ):
-            where = naming.at_edge(layer, h, int(differ[0]))
-            raise InvalidInput("at intensity 0 a ray has the cost features of its centre", where=where)
+        differ, both = np.zeros(layer.n_edges, bool), np.flatnonzero(joined & (edge_of >= 0))
+        differ[both] = np.any(x[both] != costs[edge_of[both]], axis=1)
+        rule = "at intensity 0 a ray has the cost features of its centre"
+        refuse_first(differ, rule, partial(naming.at_edge, layer, h))
     if layer.transition_features is costs:
-        beyond = np.flatnonzero(edge_of < 0)
-        if len(beyond):
-            raise InvalidInput(
-                "rays whose ends have different successors need transition features of their own",
-                where=naming.at_edge(layer, h, int(beyond[0])),
-                fix="Give transition_features.",
-            )
+        rule = "rays whose ends have different successors need transition features of their own"
+        refuse_first(edge_of < 0, rule, partial(naming.at_edge, layer, h), "Give transition_features.")
 
 
 def _refuse_fallback(layer: Layer, rays: Rays, h: int, naming: Naming) -> None:
-    own = layer.fallback_pairs()
-    rays_of = own[rays.center[own] != NO_CENTER]
-    if len(rays_of):
-        raise InvalidInput(
-            "the fallback plays an action with an intensity",
-            where=naming.at_pair(layer, h, int(rays_of[0])),
-            fix="Its actions are taken in full: let the fallback's action be the centre, or give it no centre.",
-        )
+    refuse_first(
+        layer.played_by_fallback() & (rays.center != NO_CENTER),
+        "the fallback plays an action with an intensity",
+        partial(naming.at_pair, layer, h),
+        "Its actions are taken in full: let the fallback's action be the centre, or give it no centre.",
+    )

@@ -357,11 +357,10 @@ def _limit(value: object, i: int) -> Limit:
         norm=None if part["norm"] is None else checked.floating(part["norm"], f"{at}.norm"),
         prior=None
         if prior is None
-        else [checked.pair_of_reals(each, f"{at}.prior[{k}]") for k, each in _entries(prior, at)],
+        else [
+            checked.pair_of_reals(each, f"{at}.prior[{k}]")
+            for k, each in enumerate(checked.sequence(prior, f"{at}.prior"))
+        ],
         features=checked.list_of_names(part["features"], f"{at}.features", columns=True),
         **numbers,
     )
-
-
-def _entries(value: object, at: str) -> Iterator[tuple[int, object]]:
-    return enumerate(checked.sequence(value, f"{at}.prior"))

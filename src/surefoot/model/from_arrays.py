@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from surefoot.checks import refuse_first
 from surefoot.errors import InvalidInput
 from surefoot.model.centers import Centers, center_pairs
 from surefoot.model.features import Features
@@ -302,13 +303,12 @@ def _check_has_cost(has_cost: BoolArray, cost_features: Features | None) -> None
         costed = cost_features.not_zero() if isinstance(cost_features, SparseRows) else cost_features.any(axis=1)
     of = "one entry per row of terminal_cost_features"
     _check_length("terminal_has_cost", taken("terminal_has_cost", has_cost), len(costed), of)
-    idle = np.flatnonzero(~has_cost & costed)
-    if len(idle):
-        raise InvalidInput(
-            "a terminal state without a cost has cost features",
-            where=f"last step, state number {int(idle[0])}",
-            fix="Make the row zero, or say that the state has a cost.",
-        )
+    refuse_first(
+        ~has_cost & costed,
+        "a terminal state without a cost has cost features",
+        lambda i: f"last step, state number {i}",
+        "Make the row zero, or say that the state has a cost.",
+    )
 
 
 def start_indices(start: object, n_states: int) -> IntArray:

@@ -406,7 +406,7 @@ def policy_choice(explorer: Explorer, layers: Sequence[Layer], naming: Naming) -
     """Ask the fallback only in states that it can reach."""
 
     def chosen(h: int, state: int) -> int:
-        first, end = layers[h].state_ptr[state : state + 2].tolist()
-        return explorer.fallback_of(h, naming.states[h][state], (naming.actions[h] or ())[first:end])
+        own = layers[h].pairs_of(state)
+        return explorer.fallback_of(h, naming.states[h][state], (naming.actions[h] or ())[own.start : own.stop])
 
     return lambda h, states: [chosen(h, int(state)) for state in states]

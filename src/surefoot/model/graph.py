@@ -18,9 +18,10 @@ Layers may hold the very same array objects; what is the same object is computed
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -93,13 +94,37 @@ class Layer:
         """The cost rows of an edge: that of the triplet, or all of its pair."""
         if self.per_triplet:
             return slice(edge, edge + 1)
-        pair = owner(self.pair_ptr, edge)
+        return self.own_rows(owner(self.pair_ptr, edge))
+
+    def pairs_of(self, state: int) -> range:
+        """The pairs of a state."""
+        return range(int(self.state_ptr[state]), int(self.state_ptr[state + 1]))
+
+    def edges_of(self, pair: int) -> range:
+        """The edges of a pair."""
+        return range(int(self.pair_ptr[pair]), int(self.pair_ptr[pair + 1]))
+
+    def own_rows(self, pair: int) -> slice:
+        """The cost rows of a pair."""
         return slice(int(self.row_ptr[pair]), int(self.row_ptr[pair + 1]))
+
+    def successors_of(self, pair: int) -> IntArray:
+        """What may follow a pair, edge by edge."""
+        return self.successor[self.pair_ptr[pair] : self.pair_ptr[pair + 1]]
+
+    def edge_to(self, pair: int, state: int) -> int | None:
+        """The edge of a pair that leads to a state of the next layer; None without one."""
+        found = np.flatnonzero(self.successors_of(pair) == state)
+        return int(self.pair_ptr[pair]) + int(found[0]) if len(found) else None
 
     def row_of(self, edge: int) -> int:
         """The cost row of what is measured on an edge: that of the triplet, or the pair's only one, else NO_ROW."""
         own = self.rows_of(edge)
         return own.start if own.stop - own.start == 1 else NO_ROW
+
+    def pairs_of_rows(self, rows: IntArray) -> IntArray:
+        """(n,) the pairs of some cost rows (n,)."""
+        return np.searchsorted(self.row_ptr, rows, side="right") - 1
 
     def worst_of_edges(self, by_row: FloatArray) -> FloatArray:
         """(E, m) of numbers of the cost rows (R, m): that of the triplet's row, or the largest of its pair's rows."""
@@ -129,32 +154,43 @@ class Layer:
     def parts(self, rows: int) -> Iterator[tuple[slice, slice, slice, Layer]]:
         """The layer in parts of so many cost rows and edges, or one state with more: its states, its pairs, its cost
         rows, and itself, with pairs, edges and rows counted from the part's own first."""
-        sizes = [self.edge_ptr] if self.per_triplet else [self.edge_ptr, self.row_ptr[self.state_ptr]]
-        first = 0
-        while first < self.n_states:
-            ends = [int(np.searchsorted(size, size[first] + rows, side="right")) - 1 for size in sizes]
-            end = min(self.n_states, max(first + 1, min(ends)))
+        for first, end in self.cuts(rows):
             yield self.part(first, end)
+
+    def cuts(self, rows: int) -> Iterator[tuple[int, int]]:
+        """The states first … end-1 of each of these parts; little is looked at beyond where they begin and end."""
+        state_ptr, *pointers = map(np.asarray, (self.state_ptr, self.pair_ptr, self.row_ptr))
+        first, n = 0, self.n_states
+        while first < n:
+            end = n
+            for pointer in pointers[:1] if self.per_triplet else pointers:
+                begin = _begin(pointer, state_ptr, first)
+                among = range(min(end, first + rows) + 1)  # a state has a row at least
+                end = bisect_right(among, begin + rows, first, key=partial(_begin, pointer, state_ptr)) - 1
+            end = max(first + 1, end)
+            yield first, end
             first = end
 
     def part(self, first: int, end: int) -> tuple[slice, slice, slice, Layer]:
         """The states first … end-1: their numbers, those of their pairs and cost rows, and the layer that they are."""
         pairs = slice(int(self.state_ptr[first]), int(self.state_ptr[end]))
         edges, rows = (slice(int(p[pairs.start]), int(p[pairs.stop])) for p in (self.pair_ptr, self.row_ptr))
-        pair_ptr = self.pair_ptr[pairs.start : pairs.stop + 1] - edges.start
-        cost_features = self.cost_features[rows]
+        pair_ptr = _cut(self.pair_ptr, slice(pairs.start, pairs.stop + 1)) - edges.start
+        cost_features = _cut(self.cost_features, rows)
         shared = self.transition_features is self.cost_features
-        fallback = self.fallback[first:end]
+        fallback, row_ptr = _cut(self.fallback, slice(first, end)), pair_ptr
+        if not self.per_triplet:
+            row_ptr = _cut(self.row_ptr, slice(pairs.start, pairs.stop + 1)) - rows.start
         part = Layer(
-            state_ptr=self.state_ptr[first : end + 1] - pairs.start,
+            state_ptr=_cut(self.state_ptr, slice(first, end + 1)) - pairs.start,
             pair_ptr=pair_ptr,
-            successor=self.successor[edges],
-            reward=self.reward[pairs],
+            successor=_cut(self.successor, edges),
+            reward=_cut(self.reward, pairs),
             cost_features=cost_features,
-            transition_features=cost_features if shared else self.transition_features[edges],
+            transition_features=cost_features if shared else _cut(self.transition_features, edges),
             fallback=np.where(fallback == NO_ACTION, NO_ACTION, fallback - pairs.start),
-            row_ptr=pair_ptr if self.per_triplet else self.row_ptr[pairs.start : pairs.stop + 1] - rows.start,
-            forbidden=self.forbidden[first:end],
+            row_ptr=row_ptr,
+            forbidden=_cut(self.forbidden, slice(first, end)),
         )
         return slice(first, end), pairs, rows, part
 
@@ -174,6 +210,15 @@ class Layer:
         reached = np.zeros(n_next, bool)
         reached[self.successor[np.repeat(pairs, np.diff(self.pair_ptr))]] = True
         return reached
+
+
+def _begin(pointer: IntArray, state_ptr: IntArray, state: int) -> int:
+    return int(pointer[state_ptr[state]])
+
+
+def _cut(table: Any, part: slice) -> Any:
+    """Some rows, not as a mapping: numpy takes longer for a part of one than for the rest of a step."""
+    return table[part] if isinstance(table, SparseRows) else np.asarray(table)[part]
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,6 +247,11 @@ class Terminal:
     @property
     def n_states(self) -> int:
         return len(self.reward)
+
+    def part(self, states: slice | BoolArray) -> Terminal:
+        """The layer with these states only."""
+        own: dict[str, Any] = {name: x if x is None else freeze(x[states]) for name, x in vars(self).items()}
+        return Terminal(**own)
 
 
 @dataclass(frozen=True, eq=False)
@@ -385,6 +435,22 @@ def rows_of_pairs(row_ptr: IntArray, pair_ptr: IntArray) -> IntArray:
     """``row_ptr`` of rows that belong to pairs; where all pairs have one row and one edge, that is ``pair_ptr``."""
     n = len(pair_ptr) - 1
     return pair_ptr if int(pair_ptr[-1]) == int(row_ptr[-1]) == n else row_ptr
+
+
+def pointer_of(lengths: IntArray) -> NDArray[np.int64]:
+    """(n+1,) where each of n parts with these lengths begins, and the last ends."""
+    return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+
+
+def step_offsets(graph: LayeredGraph, *begins: IntArray) -> IntArray:
+    """(H, 1 + columns) where the parts of step h begin in arrays that hold all steps end to end: first its states, then
+    a column for each of ``begins`` (H-1,), as :func:`pool` gives them."""
+    sizes = [graph.n_states(h) for h in range(graph.horizon)]
+    offsets = np.zeros((graph.horizon, 1 + len(begins)), np.int64)
+    offsets[:, 0] = pointer_of(np.array(sizes))[:-1]
+    for column, own in enumerate(begins, start=1):
+        offsets[:-1, column] = own
+    return offsets
 
 
 def pool(arrays: Iterable[Any]) -> tuple[Any, IntArray]:

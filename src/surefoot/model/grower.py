@@ -148,9 +148,8 @@ class Grower:
         draft, new = self._drafts[h], state - self._drafts[h].state
         if new < 0:
             assert self._base is not None
-            names = self._base.naming
-            first, end = self._base.graph.layers[h].state_ptr[state : state + 2].tolist()
-            listed = [names.action(self._base.graph.layers[h], h, pair) for pair in range(first, end)]
+            layer, own = self._base.graph.layers[h], self._base.graph.layers[h].pairs_of(state)
+            first, listed = own.start, [self._base.naming.action(layer, h, pair) for pair in own]
         else:
             first, end = [draft.pair, *draft.state_ptr][new : new + 2]
             listed = draft.actions[first - draft.pair : end - draft.pair]
@@ -165,8 +164,8 @@ class Grower:
         assert self._base is not None
         layer, naming = self._base.graph.layers[h], self._base.naming
         state = owner(layer.state_ptr, pair)
-        edges = int(layer.pair_ptr[pair]), int(layer.pair_ptr[pair + 1])
-        return naming.states[h][state], naming.action(layer, h, pair), edges
+        edges = layer.edges_of(pair)
+        return naming.states[h][state], naming.action(layer, h, pair), (edges.start, edges.stop)
 
     def pairs_of(self, h: int, states: Sequence[int]) -> tuple[IntArray, IntArray, FloatArray, list[FloatArray]]:
         """Of new states: where their pairs begin, and the last ends, (n+1,); where these pairs' cost rows do, counted
@@ -329,13 +328,10 @@ class Grower:
                 check_layer(part, h, n_next, names, True)
                 for rows in (part.cost_features, np.array(draft.x0)):
                     self._refuse_long(rows, partial(names.at_row, part, h))
-        new = slice(self._drafts[-1].state, terminal.n_states)
-        x = None if terminal.cost_features is None else terminal.cost_features[new]
-        rest = [getattr(terminal, name)[new] for name in ("reward", "has_cost", "fallback_reached", "forbidden")]
-        names = self._part(naming, self._last)
-        check_terminal(Terminal(rest[0], x, *rest[1:]), self._last, names)
-        if x is not None:
-            self._refuse_long(x, partial(names.at_state, self._last))
+        last, names = terminal.part(slice(self._drafts[-1].state, None)), self._part(naming, self._last)
+        check_terminal(last, self._last, names)
+        if last.cost_features is not None:
+            self._refuse_long(last.cost_features, partial(names.at_state, self._last))
 
     def _refuse_long(self, x: Features, place: Callable[[int], str]) -> None:
         """Guards and tolerances are fixed before any data and rely on the declared longest row."""

@@ -239,7 +239,7 @@ class Growing(Lookup):
     def first(self) -> Problem:
         """As it was declared, before it grew; what is fixed before any data is computed from that."""
         known: Any = self  # which is a Problem
-        return known if self.growth is None or self.growth.first is None else self.growth.first
+        return (known.began if self.growth is None else self.growth.first) or known
 
     @property
     def expanded_actions(self) -> tuple[int, int]:

@@ -42,14 +42,12 @@ class Lookup:
         """The actions of a state, in declaration order."""
         state = self.state_index(h, s)
         layer = self.graph.layers[self._layer(h)]
-        pairs = range(int(layer.state_ptr[state]), int(layer.state_ptr[state + 1]))
-        return tuple(self.naming.action(layer, h, p) for p in pairs)
+        return tuple(self.naming.action(layer, h, p) for p in layer.pairs_of(state))
 
     def successors(self, h: int, s: Label, a: Label) -> tuple[Label, ...]:
         """Every state that may follow an action: the declared support."""
         layer, pair = self.graph.layers[self._layer(h)], self.pair_index(h, s, a)
-        reached = layer.successor[layer.pair_ptr[pair] : layer.pair_ptr[pair + 1]]
-        return tuple(self.naming.states[h + 1][int(i)] for i in reached)
+        return tuple(self.naming.states[h + 1][i] for i in layer.successors_of(pair).tolist())
 
     def fallback_action(self, h: int, s: Label) -> Label | None:
         """The fallback's action, None in states that the fallback does not reach."""
@@ -67,11 +65,9 @@ class Lookup:
     def edge_index(self, h: int, s: Label, a: Label, s2: Label) -> int:
         layer, pair = self.graph.layers[self._layer(h)], self.pair_index(h, s, a)
         target = self.state_index(h + 1, s2)
-        first, end = int(layer.pair_ptr[pair]), int(layer.pair_ptr[pair + 1])
         outside = self.graph.beyond is not None and target == OUTSIDE  # which stands for many states
-        for edge in () if outside else range(first, end):
-            if layer.successor[edge] == target:
-                return edge
+        if not outside and (edge := layer.edge_to(pair, target)) is not None:
+            return edge
         raise UnknownLabel(
             "successor is outside the declared support",
             where=self.naming.at_pair(layer, h, pair),

@@ -92,7 +92,7 @@ def _sparse(layer: Layer, edge: int, x: FloatArray, where: str) -> SparseRows:
     """The row (dc,) as a sparse table; it may only have the columns of its pair's own rows."""
     assert isinstance(layer.cost_features, SparseRows)
     pair = owner(layer.pair_ptr, edge)
-    own = layer.cost_features[int(layer.row_ptr[pair]) : int(layer.row_ptr[pair + 1])]
+    own = layer.cost_features[layer.own_rows(pair)]
     columns = np.flatnonzero(x).astype(np.int32)
     odd = np.setdiff1d(columns, own.columns)
     if len(odd):

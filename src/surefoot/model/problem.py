@@ -70,6 +70,7 @@ class Problem(Growing, Throttled):
     stationary_transitions: bool
     seals: tuple[Seal, ...] = ()  # of arrays that others may hold too
     growth: Growth | None = None  # how the graph grows, if it does
+    began: Problem | None = None  # of a graph that has grown, and was read without its functions: what it began as
 
     def __post_init__(self) -> None:
         used = {id(array) for array in self.graph.arrays()} if self.seals else ()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
-from surefoot.model.graph import BoolArray, FloatArray, IntArray, Layer, LayeredGraph, Rays, freeze
+from surefoot.model.graph import BoolArray, FloatArray, IntArray, Layer, LayeredGraph, Rays, freeze, pointer_of
 from surefoot.model.rays import NO_CENTER, mixed
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Kinds:
         numbers, first = _numbered(np.hstack(self.costs.of(own)))
         many = np.bincount(self.of_row, minlength=len(self.ray))[self.ray]
         costs = Ends(*map(freeze, self.costs.of(own[first])))
-        return Once(costs, freeze(numbers), freeze(np.concatenate([[0], np.cumsum(many)])))
+        return Once(costs, freeze(numbers), freeze(pointer_of(many)))
 
     def every(self, found: FloatArray) -> FloatArray:
         """(K,) from what was found for the rays; 1 for the others."""

@@ -32,8 +32,8 @@ from surefoot.model.graph import (
     IntArray,
     Layer,
     LayeredGraph,
-    Terminal,
     freeze,
+    pointer_of,
 )
 from surefoot.model.growing import refuse_growing
 from surefoot.model.labels import shown
@@ -151,25 +151,13 @@ def _pruned(graph: LayeredGraph) -> LayeredGraph:
     """The graph without the states that nothing can reach; layers that keep all stay shared."""
     keep = graph.reachable
     layers = tuple(_restrict(layer, keep[h], keep[h + 1]) for h, layer in enumerate(graph.layers))
-    last, kept = graph.terminal, keep[-1]
-    terminal = Terminal(
-        reward=freeze(last.reward[kept]),
-        cost_features=None if last.cost_features is None else freeze(last.cost_features[kept]),
-        has_cost=freeze(last.has_cost[kept]),
-        fallback_reached=freeze(last.fallback_reached[kept]),
-        forbidden=freeze(last.forbidden[kept]),
-    )
     starts = freeze(_renumber(keep[0])[graph.starts])
-    return LayeredGraph(layers, terminal, starts, graph.anchors)
+    return LayeredGraph(layers, graph.terminal.part(keep[-1]), starts, graph.anchors)
 
 
 def _renumber(keep: BoolArray) -> IntArray:
     """New index of every kept entry; dropped ones get a number that must not be used."""
     return np.cumsum(keep, dtype=np.int64) - 1
-
-
-def _pointer(lengths: IntArray) -> IntArray:
-    return freeze(np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]))
 
 
 def _restrict(layer: Layer, keep: BoolArray, keep_next: BoolArray) -> Layer:
@@ -180,15 +168,15 @@ def _restrict(layer: Layer, keep: BoolArray, keep_next: BoolArray) -> Layer:
     cost_features = freeze(layer.cost_features[np.repeat(pairs, np.diff(layer.row_ptr))])
     shared = layer.transition_features is layer.cost_features
     fallback = layer.fallback[keep]
-    pair_ptr = _pointer(np.diff(layer.pair_ptr)[pairs])
+    pair_ptr = freeze(pointer_of(np.diff(layer.pair_ptr)[pairs]))
     return Layer(
-        state_ptr=_pointer(np.diff(layer.state_ptr)[keep]),
+        state_ptr=freeze(pointer_of(np.diff(layer.state_ptr)[keep])),
         pair_ptr=pair_ptr,
         successor=freeze(_renumber(keep_next)[layer.successor[edges]].astype(layer.successor.dtype)),
         reward=freeze(layer.reward[pairs]),
         cost_features=cost_features,
         transition_features=cost_features if shared else freeze(layer.transition_features[edges]),
         fallback=freeze(np.where(fallback == NO_ACTION, NO_ACTION, _renumber(pairs)[fallback])),
-        row_ptr=pair_ptr if layer.per_triplet else _pointer(np.diff(layer.row_ptr)[pairs]),
+        row_ptr=pair_ptr if layer.per_triplet else freeze(pointer_of(np.diff(layer.row_ptr)[pairs])),
         forbidden=freeze(layer.forbidden[keep]),
     )

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from surefoot.checks import refuse_first
 from surefoot.errors import InvalidInput
 from surefoot.model.features import Features, pieces
 from surefoot.model.graph import NO_ACTION, OUTSIDE, PART, BoolArray, FloatArray, Layer, Terminal, freeze, owner
@@ -29,15 +30,6 @@ MAX_HORIZON = 1_000_000
 _FINITE = "Look for a division by zero or a missing value in the function that gives it."
 
 ASKED_TWICE = 64  #: pairs whose successors and reward a user's functions are asked for once more
-
-
-def refuse_first(
-    marked: BoolArray, rule: str, place: Callable[[int], str], fix: str, got: Callable[[int], str] | str = ""
-) -> None:
-    """Refuse the first of what is marked, if anything is."""
-    if marked.any():
-        i = int(np.argmax(marked))
-        raise InvalidInput(rule, where=place(i), got=got if isinstance(got, str) else got(i), fix=fix)
 
 
 def check_limits(limits: Sequence[Limit] | Limit) -> tuple[Limit, ...]:
@@ -253,7 +245,7 @@ def check_repeatable(
         layer, pair = layers[h], number - int(ends[h])
         state = owner(layer.state_ptr, pair)
         s, a, where = naming.states[h][state], naming.action(layer, h, pair), naming.at_pair(layer, h, pair)
-        reached = layer.successor[layer.pair_ptr[pair] : layer.pair_ptr[pair + 1]].tolist()
+        reached = layer.successors_of(pair).tolist()
         declared, again = [naming.states[h + 1][i] for i in reached], list(successors(h, s, a))
         if again != declared:
             got = f"first {shown(declared)}, then {shown(again)}"
@@ -307,11 +299,7 @@ def _refuse_open_fallback(h: int, state: int, done: list[Layer], naming: Naming)
 
 def _who_leads_to(h: int, state: int, before: Layer, naming: Naming) -> tuple[str, Label]:
     """Where, and by which action, the fallback can come to a state of layer h."""
-    pair = next(
-        int(p)
-        for p in before.fallback_pairs()
-        if state in before.successor[before.pair_ptr[p] : before.pair_ptr[p + 1]]
-    )
+    pair = next(int(p) for p in before.fallback_pairs() if state in before.successors_of(p))
     culprit = owner(before.state_ptr, pair)
     return naming.at_state(h - 1, culprit), naming.action(before, h - 1, pair)
 

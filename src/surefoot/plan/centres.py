@@ -1,15 +1,13 @@
 """Values of a plant's cells that steer at exact states: the centre stands for the cell (spec 9).
 
-A certificate must hold in the whole cell, a value need not. Over inputs that are certified for whole cells, values drop
-by steps where an input is lost, and a learner with certificates at the exact state would rather wait than cross a step
-that is not there. So values are computed once more, at the centres, over the inputs that are certified there:
+A certificate must hold in the whole cell, a value need not. Computed over inputs that are certified for whole cells,
+values drop abruptly wherever an input is lost, and a learner with certificates at the exact state would wait rather
+than cross a drop that does not exist. So values are computed again, at the centres, over the inputs certified there:
 
     V_h(cell) = max over u certified at the centre of  min( r(centre, u) + ⟨μ, φ_V⟩ optimistic + exploration , R_h )
 
-over the inputs of the grid and, where these are rays, some along each,
-
-with the next value under each model interpolated between the centres of the certified cells around its image. They
-choose among certified inputs; safety never uses them.
+over the inputs of the grid and, with rays, some along each. The next value under each model is interpolated between
+the centres of the certified cells around its image. These values choose among certified inputs; safety never uses them.
 """
 
 from __future__ import annotations
@@ -30,10 +28,13 @@ from surefoot.plan.certify import within_limits
 from surefoot.plan.plan import Plan
 from surefoot.plan.values import most_to_come
 
+Around = tuple[tuple[IntArray, FloatArray], ...]
+"""Per model the cells, or their states, around the images of P points, (2ⁿ, P), and their weights."""
+
 
 @dataclass(frozen=True, eq=False)
 class _Centres:
-    """What is known at the centres of some cells at one step, for N choices: cell after cell, of each all choices."""
+    """What is known at the centres of some cells at one step, for N choices, sorted by cell."""
 
     number: IntArray  # (N,) of the input of the grid
     intensity: FloatArray  # (N,)
@@ -41,10 +42,10 @@ class _Centres:
     features: FloatArray  # (N, R, dc) rows, all of which must keep the limits
     ptr: IntArray  # (N+1,)
     following: IntArray  # cells that may follow
-    around: tuple[tuple[IntArray, FloatArray], ...]  # per model (2ⁿ, N)
+    around: Around
 
     def first(self, n: int) -> _Centres:
-        """The same of the first choices."""
+        """Only the first n choices."""
         ptr = self.ptr[: n + 1]
         around = tuple((cells[:, :n], weights[:, :n]) for cells, weights in self.around)
         known: dict[str, Any] = {name: getattr(self, name)[:n] for name in _OF_CHOICES}
@@ -78,9 +79,15 @@ class CentreValues:
         self.plant = plant
         self._steps: dict[int, _Centres] = {}
         self._done: tuple[Any, ...] = (None, None)
+        self._last: tuple[Plan | None, tuple[FloatArray, ...]] = (None, ())
 
     def of(self, plan: Plan) -> tuple[FloatArray, ...]:
-        """H of (S,): V at the centres, 0 where nothing is certified."""
+        """H of (S,): V at the centres, 0 where nothing is certified. The values of the last plan are kept."""
+        if self._last[0] is not plan:
+            self._last = plan, self._computed(plan)
+        return self._last[1]
+
+    def _computed(self, plan: Plan) -> tuple[FloatArray, ...]:
         graph, caps = plan.problem.graph, most_to_come(plan.problem.graph)
         states = plan.certified_sets.states
         value = [np.where(states[-1], graph.terminal.reward, 0.0)]
@@ -92,9 +99,8 @@ class CentreValues:
             seen = known.in_graph(plan.problem, h)
             allowed = self._allowed(plan, h, seen, pairs, self._upper(known, plan, h))
             allowed |= plan.certified_sets.pairs[h][pairs] & (known.intensity == planned)
-            ahead = expected_at_centres(
-                between(value[0], states[h + 1], seen.around), value[0], seen, plan.ellipsoids[h]
-            )
+            next_states = seen.around, seen.following, seen.ptr
+            ahead = expected_at_centres(value[0], states[h + 1], *next_states, plan.ellipsoids[h])
             bonus = plan.values.bonus[h]
             q = known.reward + ahead + bonus[pairs] * share_of_bonus(known.intensity, planned)
             best = np.where(allowed, np.minimum(q, caps[h] + bonus.max()), -np.inf)
@@ -105,7 +111,7 @@ class CentreValues:
         return tuple(value)
 
     def _known(self, problem: Problem, h: int, cells: IntArray) -> _Centres:
-        """Of these cells, which of a plan before this one were the first, or all, of them."""
+        """What is known at the centres of these cells; those known from an earlier plan are reused."""
         grows, many = problem.graph.beyond is not None, self.plant.n_choices
         step = 0 if self.plant.same_at_every_step and not grows else h
         known = self._steps.get(step)
@@ -117,7 +123,7 @@ class CentreValues:
         return known if len(known.features) == many * len(cells) else known.first(many * len(cells))
 
     def _allowed(self, plan: Plan, h: int, seen: _Centres, pairs: IntArray, upper: FloatArray) -> BoolArray:
-        """(N,) choices that are proved at the centre."""
+        """(N,) choices that are proved safe at the centre."""
         leads = np.logical_and.reduceat(plan.certified_sets.states[h + 1][seen.following], seen.ptr[:-1])
         leads &= plan.problem.graph.expanded(h)[pairs]
         return np.asarray(leads & plan.consistent & within_limits(upper, plan.problem.bounds[h]))
@@ -164,12 +170,12 @@ def _at_centres(plant: Plant, h: int, those: IntArray) -> _Centres:
 
 
 def share_of_bonus(intensity: FloatArray, planned: FloatArray) -> FloatArray:
-    """What is explored along a ray, of what its pair explores at the planned intensity: it steers, no more."""
+    """The share of a pair's exploration bonus that a choice along its ray gets. It steers, and nothing rests on it."""
     return np.minimum(1.0, intensity / np.where(planned > 0.0, planned, intensity))
 
 
-def between(value: FloatArray, certified: BoolArray, parts: tuple[tuple[IntArray, FloatArray], ...]) -> FloatArray:
-    """(P, models) values interpolated around points, over certified cells; NaN where none of them is."""
+def between(value: FloatArray, certified: BoolArray, parts: Around) -> FloatArray:
+    """(P, models) values interpolated between the certified cells around points; NaN where none is certified."""
     found = []
     for cells, weights in parts:
         weight = weights * certified[cells]
@@ -180,17 +186,24 @@ def between(value: FloatArray, certified: BoolArray, parts: tuple[tuple[IntArray
 
 
 def expected_at_centres(
-    following: FloatArray, value: FloatArray, known: _Centres, ellipsoid: ValueEllipsoid
+    value: FloatArray,
+    certified: BoolArray,
+    around: Around,
+    following: IntArray,
+    ptr: IntArray,
+    known: ValueEllipsoid,
 ) -> FloatArray:
-    """(P,) optimistic ⟨μ, φ_V⟩ (spec 6) with φ_V = ``following`` (P, models), within the range of the next values."""
-    met = value[known.following]
-    low, high = np.minimum.reduceat(met, known.ptr[:-1]), np.maximum.reduceat(met, known.ptr[:-1])
-    phi = np.where(np.isnan(following), low[:, None], following)
-    return optimistic(phi, np.minimum(low, phi.min(axis=1)), np.maximum(high, phi.max(axis=1)), ellipsoid)
+    """(P,) ⟨θ̂, φ_V⟩ + optimism · radius · ‖φ_V‖_{A⁻¹} (spec 6) of P choices, clipped to the range of the next values.
 
-
-def optimistic(phi: FloatArray, low: FloatArray, high: FloatArray, known: ValueEllipsoid) -> FloatArray:
-    """(P,) ⟨θ̂, φ⟩ + optimism · radius · ‖φ‖_{A⁻¹} of rows φ (P, models), clipped to [low, high]."""
+    φ_V is the next value under each model, interpolated between the states ``around`` the model's image. The states
+    that may follow choice i are following[ptr[i] : ptr[i+1]]; where none around the image is certified, the least of
+    their values stands for φ_V.
+    """
+    met = value[following]
+    low, high = np.minimum.reduceat(met, ptr[:-1]), np.maximum.reduceat(met, ptr[:-1])
+    phi = between(value, certified, around)
+    phi = np.where(np.isnan(phi), low[:, None], phi)
+    low, high = np.minimum(low, phi.min(axis=1)), np.maximum(high, phi.max(axis=1))
     turn = np.stack([known.basis.turn(unit) for unit in np.eye(phi.shape[1])])
     turned = phi @ turn
     reach = known.optimism * known.radius * np.sqrt((known.weights * turned * turned).sum(axis=1))

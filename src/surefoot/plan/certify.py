@@ -10,9 +10,9 @@ thm:constraintsatisfaction).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from surefoot.estimate.costs import CostBounds
 from surefoot.estimate.row_bounds import streamed
@@ -32,7 +32,7 @@ class Certified:
 def within_limits(upper: FloatArray, limits: FloatArray) -> BoolArray:
     """(rows,) True where every limit (m,) is kept by its upper bound; False for a NaN.
 
-    Meant exactly (spec 4): a tie lost to rounding costs nothing.
+    The comparison is exact (spec 4): a tie lost to rounding costs nothing.
     """
     kept: BoolArray = np.all(upper <= limits, axis=1)
     return kept
@@ -52,7 +52,7 @@ def not_refuted(graph: LayeredGraph, bounds: CostBounds, limits: FloatArray) -> 
     """The *hopeful* pairs and states (spec 5): those that may yet be certified, as no lower bound proves them unsafe.
 
     The same sweep with lower in place of upper. Bounds that contradict each other prove nothing: then all are hopeful.
-    So is what a graph that grows does not hold yet, while there is room for it (spec 9).
+    So is what a growing graph does not contain yet, while there is room for it (spec 9).
     """
     if not bounds.consistent:
         states = tuple(~graph.forbidden(h) for h in range(graph.horizon))
@@ -70,8 +70,8 @@ def everything(graph: LayeredGraph) -> Certified:
 def _backward(
     graph: LayeredGraph, costs: tuple[FloatArray, ...], last: BoolArray, limits: FloatArray, outside: bool = False
 ) -> Certified:
-    """From the last layer's states (S,) to the first: pairs that keep every limit at these costs, now and later;
-    ``outside``: and what stands for states that are not in the graph."""
+    """The pairs that keep every limit at these costs, now and later, from the last layer's states (S,) backward;
+    ``outside``: also the state and the pair that stand for what is not in the graph yet."""
     states, pairs = [last], list[BoolArray]()
     if outside:
         last[OUTSIDE] = True
@@ -84,9 +84,11 @@ def _backward(
     return Certified(tuple(pairs), tuple(states))
 
 
-def _layer(layer: Layer, upper: Any, limits: FloatArray, following: BoolArray) -> tuple[BoolArray, BoolArray]:
-    """(N,) pairs whose every cost row keeps all limits and every successor is among ``following`` (S',), or that the
-    fallback plays, outside of forbidden states; (S,) states with such a pair."""
+def _layer(
+    layer: Layer, upper: FloatArray | NDArray[np.uint8], limits: FloatArray, following: BoolArray
+) -> tuple[BoolArray, BoolArray]:
+    """(N,) pairs whose cost rows all keep every limit and whose successors are all in ``following`` (S',), and those
+    that the fallback plays; none in forbidden states. (S,) states with such a pair."""
     pairs, states = np.empty(layer.n_pairs, bool), np.empty(layer.n_states, bool)
     if (table := streamed(upper)) is not None:
         for own, its, rows, part in layer.parts(table.block):
@@ -99,23 +101,23 @@ def _layer(layer: Layer, upper: Any, limits: FloatArray, following: BoolArray) -
 
 
 def certified_by(layer: Layer, kept: BoolArray, following: BoolArray) -> tuple[BoolArray, BoolArray]:
-    """(pairs (N,), states (S,)) of a step, where it is known which cost rows (R,) keep every limit."""
+    """(pairs (N,), states (S,)) of a step, given which cost rows (R,) keep every limit."""
     # a row that exceeds some limit has 1 here, one that keeps all has 0, and 0 is allowed
     return _layer(layer, (~kept).view(np.uint8)[:, None], np.zeros(1), following)
 
 
 def margins(upper: FloatArray, limits: FloatArray, certified: bool) -> list[float | None]:
-    """(m,) bound − upper, as it is shown, of limits (m,) of one step; None where nothing is proved.
+    """(m,) the margins bound − upper that are shown for one step; None where nothing is proved.
 
-    Nothing is proved where there is no bound at all, and where a certified action owes its safety to the fallback
-    alone: so no certified action shows a negative margin.
+    Nothing is proved without any bound, or where an action is certified only because it is the fallback's: so no
+    certified action shows a negative margin.
     """
     room = (limits - upper).tolist()
     return [m if np.isfinite(m) and (m >= 0.0 or not certified) else None for m in room]
 
 
 def terminal_states(graph: LayeredGraph, bounds: CostBounds, limits: FloatArray) -> BoolArray:
-    """(S,) terminal states that keep every limit, or have no cost, or end the fallback; no forbidden ones."""
+    """(S,) terminal states that keep every limit, have no cost, or end the fallback's episodes; none is forbidden."""
     return _kept_last(graph, bounds.terminal_upper, limits)
 
 
@@ -135,17 +137,10 @@ def _kept_last(graph: LayeredGraph, costs: FloatArray | None, limits: FloatArray
 
 
 def fallback_only(graph: LayeredGraph) -> Certified:
-    """What is left when the data contradict the assumptions: the fallback, safe by assumption alone."""
-    pairs = tuple(map(fallback_of, graph.layers))
+    """All that is certified when the data contradict the assumptions: the fallback, safe by assumption alone."""
+    pairs = tuple(layer.played_by_fallback() for layer in graph.layers)
     states = (segment_any(mask, layer.state_ptr) for mask, layer in zip(pairs, graph.layers, strict=True))
     return Certified(pairs, (*states, graph.terminal.fallback_reached))
-
-
-def fallback_of(layer: Layer) -> BoolArray:
-    """(N,) the pairs that the fallback plays."""
-    played = np.zeros(layer.n_pairs, bool)
-    played[layer.fallback_pairs()] = True
-    return played
 
 
 def certify_one_step(graph: LayeredGraph, bounds: CostBounds, limits: FloatArray) -> Certified:
@@ -164,7 +159,7 @@ def certify_one_step(graph: LayeredGraph, bounds: CostBounds, limits: FloatArray
 def with_least_worst(graph: LayeredGraph, safe: Certified, bounds: CostBounds, limits: FloatArray) -> Certified:
     """Where no pair is certified, add the one whose worst upper bound exceeds its limit least.
 
-    Only for learners without a guarantee, which must do something in a state that they should not be in.
+    Only for learners without a guarantee, which must act even in a state where they should not be.
     """
     pairs = []
     for h, layer in enumerate(graph.layers):

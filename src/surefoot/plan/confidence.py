@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from surefoot import theory
 from surefoot.checks import at_least
 from surefoot.errors import InvalidInput
@@ -16,13 +18,23 @@ from surefoot.tolerances import USABLE_RIDGE
 LEAST_MULTIPLIER, MOST_MULTIPLIER = 1e-6, 1e6
 
 
-def default_ridges(problem: Problem) -> tuple[float, ...]:
-    """Λ = s·{0.1, 1, 10}, s = the mean ‖z‖² of all cost rows, at least 10⁻⁶ of the largest ‖x‖² (spec 3).
+def default_ridge(problem: Problem) -> float:
+    """s, the mean ‖z‖² of all cost rows, at least 10⁻⁶ of the largest ‖x‖² (spec 3).
 
-    Of rows as they are declared; a family whose rows are scaled multiplies them by its ratio of mean squares.
+    Of rows as they are declared; a family whose rows are scaled multiplies it by its ratio of mean squares.
     """
-    s = ridge_scale(problem, of_norms(problem)[0])
-    return (0.1 * s, s, 10.0 * s)
+    return ridge_scale(problem, of_norms(problem)[0])
+
+
+def default_shaped(problem: Problem) -> float:
+    """How many times s the ridge in the shape of the features is: 100 (dc + 10) σ²/room² of the limit where this is
+    most, between 1/1000 and 10 (spec 3); room is the bound less an anchor's cost, in steps that have one."""
+    steps = problem.horizon - (problem.graph.terminal.cost_features is None)
+    anchors = problem.graph.anchors[:steps]
+    known = np.array([np.zeros(len(problem.limits)) if x is None else x.cost[0] for x in anchors])
+    room = np.abs(problem.bounds[:steps] - known).min(axis=0)
+    tells = np.divide(problem.noises, room, out=np.full(len(room), np.inf), where=room > 0.0)
+    return float(np.clip(100.0 * (problem.graph.cost_dim + 10) * (tells * tells).max(), 1e-3, 10.0))
 
 
 def checked_ridge(value: float) -> float:
@@ -51,14 +63,22 @@ def cost_confidence(
     problem: Problem,
     *,
     failure_probability: float,
-    ridges: Sequence[float] | None,
     multipliers: Sequence[float],
     scale: float,
+    ridges: Sequence[float] | None,
+    shaped: float | None,
 ) -> CostConfidence:
-    """(S3): ellipsoids of every ridge and multiplier of the norm's ball, and the prior bound."""
-    grid = default_ridges(problem) if ridges is None else tuple(checked_ridge(value) for value in ridges)
+    """(S3): ellipsoids of every ridge and multiplier of the norm's ball, and the prior bound. The default ridge has the
+    shape of the features; others are even unless ``shaped`` says how many times they are taken in that shape."""
+    grid = (default_ridge(problem),) if ridges is None else tuple(checked_ridge(value) for value in ridges)
     if not grid:
         raise InvalidInput("ridges must not be empty", got=repr(ridges))
+    if shaped is None:
+        shaped = default_shaped(problem) if ridges is None else 0.0
+    shaped = at_least("shaped", shaped, 0.0)
+    if shaped > 0.0 and len(grid) > 1:
+        fix = "Give one, or leave out shaped."
+        raise InvalidInput("one ridge may have the shape of the features", got=repr(ridges), fix=fix)
     refuse_tiny("ridges", min(grid), problem.graph.largest_cost_norm())
     log_term = theory.cost_log_term(
         limits=len(problem.limits),
@@ -72,7 +92,14 @@ def cost_confidence(
 
     scale = at_least("safety_radius_scale", scale, 0.0)
     return CostConfidence(
-        grid, checked_multipliers(multipliers), radius, dual=True, prior=True, scale=scale, guard=True
+        ridges=grid,
+        shaped=shaped,
+        multipliers=checked_multipliers(multipliers),
+        radius=radius,
+        dual=True,
+        prior=True,
+        scale=scale,
+        guard=True,
     )
 
 

@@ -32,7 +32,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -45,9 +45,9 @@ from surefoot.model.features import Features
 from surefoot.model.graph import Anchors, FloatArray, IntArray, Layer, LayeredGraph
 from surefoot.model.problem import Problem
 from surefoot.plan.certify import Certified
-from surefoot.plan.hope import Hope, Marks, reached, reached_by, same_play
+from surefoot.plan.hope import Hope, Met, reached, reached_by, same_play
 from surefoot.plan.scores import Aims, Sight, aims_at, joined, scores
-from surefoot.plan.segments import segment_max, spread
+from surefoot.plan.segments import segment_max
 from surefoot.plan.values import Values, most_to_come, optimistic_values, without_q
 
 MOST_TARGETS = 32
@@ -136,7 +136,7 @@ def largest_by_pair(layer: Layer, rows: IntArray, values: FloatArray) -> FloatAr
     if 8 * len(rows) > layer.n_rows:
         return segment_max(_laid_out(layer.n_rows, rows, values, 0.0), layer.row_ptr)
     result = np.zeros(layer.n_pairs)
-    np.maximum.at(result, np.searchsorted(layer.row_ptr, rows, side="right") - 1, values)
+    np.maximum.at(result, layer.pairs_of_rows(rows), values)
     return result
 
 
@@ -215,19 +215,19 @@ def shares_of(
     problem: Problem, certified: Certified, seen: Sequence[Sequence[RowView]], targets: Targets
 ) -> Shares | None:
     """Likewise, of targets that are known."""
-    marks = reached(problem.graph, certified.pairs)
-    told = _told_by_step(problem, marks, seen)
+    told = _told_by_step(problem, reached(problem.graph, certified.pairs), seen)
     scale = share_scale(_largest(each.score for each in told), _largest(each.alone for each in told))
     if scale is None:
         return None
-    sizes, rows = tuple(map(len, marks)), tuple(each.rows for each in told)
+    sizes = (*(layer.n_rows for layer in problem.graph.layers), problem.graph.terminal.n_states)
+    rows = tuple(each.rows for each in told)
     column = tuple((each.alone if scale.undirected else each.score) / scale.most for each in told)
     if scale.undirected:
         return Shares(sizes, rows, column, tuple(np.full(len(part), -1, np.int8) for part in column), ())
     return Shares(sizes, rows, column, tuple(each.aim for each in told), targets.places)
 
 
-def _told_by_step(problem: Problem, marks: Marks, seen: Sequence[Sequence[RowView]]) -> list[Tells]:
+def _told_by_step(problem: Problem, met: Met, seen: Sequence[Sequence[RowView]]) -> list[Tells]:
     """Steps that share a table, and look at it alike, share the work."""
     alike: dict[tuple[int, int], list[int]] = {}
     for h, views in enumerate(seen):
@@ -235,9 +235,9 @@ def _told_by_step(problem: Problem, marks: Marks, seen: Sequence[Sequence[RowVie
     found: dict[int, Tells] = {}
     for steps in alike.values():
         of = feature_table(problem, steps[0])
-        every = np.flatnonzero(np.logical_or.reduce([marks[h] for h in steps]))
+        every = reduce(np.union1d, [met[h] for h in steps])
         told = told_by(of, every, seen[steps[0]])
-        found |= {h: told if len(steps) == 1 else told.of(np.flatnonzero(marks[h][every])) for h in steps}
+        found |= {h: told if len(steps) == 1 else told.of(np.searchsorted(every, met[h])) for h in steps}
     return [found[h] for h in range(len(seen))]
 
 
@@ -325,17 +325,17 @@ def failing_rows(h: int, rows: IntArray, upper: FloatArray, limits: FloatArray, 
     return Targets(np.full(int(fails.sum()), h), rows[fails], most[fails], over[fails].argmax(axis=1))
 
 
-def _targets(hoped: Hope, certified: Certified, marks: Marks, slack: FloatArray) -> Targets:
+def _targets(hoped: Hope, certified: Certified, met: Met, slack: FloatArray) -> Targets:
     """Of some cost rows, those that are not certified and fail a limit, the nearest to it."""
     problem, bounds, graph, found = hoped.problem, hoped.bounds, hoped.problem.graph, list[Targets]()
-    for h, mask in enumerate(marks):
+    for h, rows in enumerate(met):
         if h < graph.horizon - 1:
-            done, upper = spread(hoped.done[h], graph.layers[h].row_ptr), bounds.upper[h]
+            done, upper = hoped.done[h][graph.layers[h].pairs_of_rows(rows)], bounds.upper[h]
         elif bounds.terminal_upper is None:
             break
         else:
-            done, upper = certified.states[-1], bounds.terminal_upper
-        rows = np.flatnonzero(mask & ~done)
+            done, upper = certified.states[-1][rows], bounds.terminal_upper
+        rows = rows[~done]
         found.append(failing_rows(h, rows, upper[rows], problem.bounds[h], slack[h]))
     return joined_targets(found).nearest()
 

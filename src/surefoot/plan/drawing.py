@@ -23,18 +23,18 @@ from surefoot.plan.segments import segment_max, spread
 
 
 def uniform(layer: Layer) -> FloatArray:
-    """(N,) every action alike."""
+    """(N,) equal chances for every action of a state."""
     sizes = np.diff(layer.state_ptr)
     return 1.0 / np.repeat(sizes, sizes)
 
 
 def most_actions(layer: Layer) -> int:
-    """The largest number of actions of a state, but at least 2: its logarithm is in every step size."""
+    """The largest number of actions of any state, at least 2, since every step size contains its logarithm."""
     return max(2, int(np.diff(layer.state_ptr).max()))
 
 
 def mirror_step(layer: Layer, chances: FloatArray, gain: FloatArray, explore: float = 0.0) -> FloatArray:
-    """(N,) π·exp(gain), normalised, after a share ``explore`` went to all actions alike. Gains contain the step."""
+    """(N,) π·exp(gain), normalised, after mixing in equal chances by ``explore``. Gains include the step size."""
     base = (1.0 - explore) * chances + explore * uniform(layer)
     weight = base * np.exp(gain - spread(segment_max(gain, layer.state_ptr), layer.state_ptr))
     total = np.add.reduceat(weight, layer.state_ptr[:-1])
@@ -60,7 +60,7 @@ def dual_step(dual: FloatArray, cost: FloatArray, budget: FloatArray, step: floa
 def best_mixture(layer: Layer, score: FloatArray, excess: FloatArray) -> tuple[FloatArray, FloatArray]:
     """(chances (N,), score of the mixture (S,)) from score and excess (N,); ties go to the first, and to no mixing.
 
-    Where no action has excess ≤ 0 the one with the least is played: the row cannot be kept there.
+    Where no action has excess ≤ 0, the one with the least is played: there the row cannot be kept.
     """
     chances, value = np.zeros(layer.n_pairs), np.empty(layer.n_states)
     _mixed(layer.state_ptr, score, excess, chances, value)

@@ -23,7 +23,7 @@ from surefoot.plan import kernels as sweeps
 
 
 def slacks(problem: Problem, given: float | Sequence[float] | None) -> FloatArray:
-    """(H, m) what an uncertainty is measured against: c̄ − c⁰, 1 without an anchor, or what the user says."""
+    """(H, m) the scale of an uncertainty: c̄ − c⁰, 1 without an anchor, or the user's number."""
     m = len(problem.limits)
     table = np.ones((problem.horizon, m))
     if given is not None:
@@ -81,7 +81,7 @@ class Future(NamedTuple):
 def future_uncertainty(
     graph: LayeredGraph, omega: Sequence[FloatArray], last: FloatArray, allowed: Sequence[BoolArray]
 ) -> Future:
-    """What Idea III looks at, backward from the last layer's own uncertainty (S,)."""
+    """The uncertainty of Idea III, backward from that of the last layer (S,)."""
     states, pairs = [last], list[FloatArray]()
     for h in reversed(range(len(graph.layers))):
         layer = graph.layers[h]

@@ -1,8 +1,8 @@
 """Which actions of a growing graph are expanded next (spec 9).
 
-An action is expanded once its own cost rows keep the limits by the upper bounds of the plan in force; any other could
-not be certified, whatever follows it. For a plant one such row is enough: the action may then be certified at the exact
-state even if it is not for the whole cell. The rows of a ray are taken at the intensity that they certify.
+An action is expanded once its own cost rows keep the limits by the upper bounds of the plan in force; otherwise it
+could not be certified, whatever follows. For a plant one such row is enough: the action may be certified at the
+exact state without being certified for the whole cell. The rows of a ray are taken at the intensity that they certify.
 
 Actions that the hoped-for policy plays come first, from the first step to the last; in states added on its way, the
 action with the largest reward stands for its choice. All other actions follow, again from the first step on. New rows
@@ -24,15 +24,15 @@ from surefoot.plan.hope import reached_by
 from surefoot.plan.plan import Plan
 from surefoot.plan.segments import segment_all, segment_any, spread
 
-LEAST, MOST = 1_000, 10_000  #: states that one growth may add: as many as there are, between these
+LEAST, MOST = 1_000, 10_000  #: one growth may add as many states as there are already, within these bounds
 
 Queue = dict[tuple[bool, int], list[int]]
-"""By (not on the way, step): pairs to expand, in their order."""
+"""Pairs to expand, in order, by (not on the way, step)."""
 
 
 def to_expand(problem: Problem, bounds: CostBounds) -> tuple[BoolArray, ...]:
-    """H-1 of (N,): unexpanded pairs whose own cost rows keep the limits (one row, where a pair has several), except
-    those refused for lack of room. No pair at all if the bounds contradict each other."""
+    """H-1 of (N,): unexpanded pairs whose own cost rows keep the limits (at least one of them, if there are several),
+    except those refused for lack of room. None at all if the bounds contradict each other."""
     graph, growth = problem.graph, problem.growth
     if growth is None or not bounds.consistent:
         return tuple(np.zeros(layer.n_pairs, bool) for layer in graph.layers)
@@ -48,7 +48,7 @@ def to_expand(problem: Problem, bounds: CostBounds) -> tuple[BoolArray, ...]:
 
 
 def _keeps(rows: BoolArray, ptr: IntArray, per_triplet: bool) -> BoolArray:
-    """(N,) of rows that keep the limits: every triplet's, or some row of the pair's own."""
+    """(N,) pairs whose rows keep the limits: all rows by triplet, or at least one of the pair's own."""
     return segment_all(rows, ptr) if per_triplet else segment_any(rows, ptr)
 
 
@@ -70,16 +70,18 @@ def grown_by(problem: Problem, bounds: CostBounds) -> Problem:
 
 
 def _played(problem: Problem, policy: Iterable[IntArray]) -> tuple[BoolArray, ...]:
-    """H-1 of (N,): the pairs that a policy plays where it may come."""
+    """H-1 of (N,): the pairs that a policy plays in the states it may reach."""
     graph, result = problem.graph, []
-    marks = reached_by(graph, tuple(policy))
+    met = reached_by(graph, tuple(policy))
     for h, layer in enumerate(graph.layers):
-        result.append(segment_any(marks[h], layer.row_ptr))
+        pairs = np.zeros(layer.n_pairs, bool)
+        pairs[layer.pairs_of_rows(met[h])] = True
+        result.append(pairs)
     return tuple(result)
 
 
 class _Growing:
-    """One growth under way."""
+    """A growth in progress."""
 
     def __init__(self, problem: Problem, bounds: CostBounds, most: int | None = None) -> None:
         assert problem.growth is not None
@@ -105,8 +107,8 @@ class _Growing:
             self._queue.setdefault((off, h), []).extend(pairs)
 
     def _expand(self, off: bool, h: int, pairs: list[int]) -> None:
-        """Expand some pairs of a step, and look at the states that they add. Once there is no room for those of one
-        pair, no more states are added: so what is refused once is refused for good."""
+        """Expand these pairs of a step, and consider the states that they add. Once one pair's states find no room, no
+        more states are added, so that whatever is refused stays refused."""
         grower, new = self._grower, list[int]()
         for pair in pairs:
             added = grower.expand(h, pair, self._left)
@@ -125,7 +127,7 @@ class _Growing:
         pairs, rows, rewards, x = self._grower.pairs_of(h, states)
         limits, per_triplet = self._problem.bounds[h], self._problem.graph.layers[h].per_triplet
         kept, hopeful = (np.zeros(len(rows) - 1, bool) for _ in range(2))
-        for end in x:  # a ray may be opened somewhere if either end may be had; the next plan says how far
+        for end in x:  # a ray may be opened to some extent if either end qualifies; the next plan says how far
             upper, lower = self._bounds.at(h, end)
             kept |= _keeps(within_limits(upper, limits), rows, per_triplet)
             hopeful |= segment_all(within_limits(lower, limits), rows)

@@ -17,18 +17,19 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from surefoot.estimate.costs import CostBounds
-from surefoot.estimate.values import ValueEllipsoid, expected_next_value
+from surefoot.estimate.update import sealed
+from surefoot.estimate.values import ValueEllipsoid, asked, expected_next_value
 from surefoot.model.graph import NO_ACTION, OUTSIDE, BoolArray, FloatArray, IntArray, Layer, LayeredGraph
 from surefoot.model.problem import Problem
+from surefoot.plan import kernels as sweeps
 from surefoot.plan.certify import Certified, last_states, not_refuted
 from surefoot.plan.rays import Opened
-from surefoot.plan.segments import spread
 from surefoot.plan.values import Values, most_to_come, optimistic_values, step_values, without_q
 
 CLOSED = 1e-9  #: a gap below this share of R_0 is rounding
 
-Marks = tuple[BoolArray, ...]
-"""Per decision layer (R,) some cost rows, and of the last layer (S,) some states."""
+Met = tuple[IntArray, ...]
+"""The numbers, rising, of some cost rows of each decision layer and of some states of the last one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +83,10 @@ class NextStates(NamedTuple):
         """Of some of the states."""
         return NextStates(self.certified[own], self.hopeful[own], self.sure[own], self.best[own], self.low[own])
 
+    def alike(self) -> bool:
+        """V̄ is V."""
+        return np.array_equal(self.best, self.sure)
+
 
 def joined_states(parts: Sequence[NextStates]) -> NextStates:
     """Of the states of all parts."""
@@ -103,6 +108,22 @@ class Backward(NamedTuple):
     action: IntArray  # (S,)
     best_action: IntArray
 
+    @staticmethod
+    def room(layer: Layer) -> Backward:
+        """For a step that is put together part by part."""
+        n = layer.n_states
+        marks, values, actions = ([np.empty(n, kind) for _ in range(3)] for kind in (bool, np.float64, np.int64))
+        pairs, either = (np.empty(layer.n_pairs, bool) for _ in range(2))
+        return Backward(NextStates(*marks[:2], *values), pairs, either, *actions[:2])
+
+    def put(self, own: slice, its: slice, part: Backward) -> None:
+        """A part, by its states and its pairs."""
+        for whole, found in zip(self.ahead, part.ahead, strict=True):
+            whole[own] = found
+        self.pairs[its], self.either[its] = part.pairs, part.either
+        for whole, found in zip(self[3:], part[3:], strict=True):
+            whole[own] = in_the_step(found, its.start)
+
 
 def backward(
     layer: Layer,
@@ -111,12 +132,14 @@ def backward(
     ahead: NextStates,
     known: ValueEllipsoid,
     cap: float,
+    alike: bool,
 ) -> Backward:
-    """Steps 2 and 3 of a step, or of a part of it, from what is known of the next one's states."""
-    pairs, either, nothing = certified[0], hopeful[0] | certified[0], np.broadcast_to(0.0, layer.n_pairs)
+    """Steps 2 and 3 of a step, or of a part of it, from what is known of the next one's states; ``alike``: their V̄ is
+    their V."""
+    pairs, either, nothing = certified[0], hopeful[0] | certified[0], np.zeros(layer.n_pairs)
     _, sure, action = step_values(layer, pairs, nothing, known, cap, ahead.sure)
     best, best_action = sure, action
-    if not (np.array_equal(either, pairs) and np.array_equal(ahead.best, ahead.sure)):
+    if not (alike and np.array_equal(either, pairs)):
         _, best, best_action = step_values(layer, either, nothing, known, cap, ahead.best)
     low = least_worth(layer, action, known, ahead.low)
     return Backward(NextStates(certified[1], hopeful[1], sure, best, low), pairs, either, action, best_action)
@@ -124,8 +147,10 @@ def backward(
 
 def least_worth(layer: Layer, action: IntArray, known: ValueEllipsoid, following: FloatArray) -> FloatArray:
     """(S,) no less is expected from a policy, from the states of a step or of a part of it."""
-    least = replace(known, optimism=-known.optimism)
-    return step_worth(layer, played(layer, action).astype(np.float64), least, following)
+    least, worth = replace(known, optimism=-known.optimism), np.empty(layer.n_states)
+    ahead = asked(layer, following, least)
+    sweeps.worths(layer.n_edges, sealed(layer.reward), sealed(action), ahead, worth)
+    return worth
 
 
 def last_ahead(graph: LayeredGraph, bounds: CostBounds, limits: FloatArray) -> NextStates:
@@ -169,29 +194,29 @@ def _either(one: Sequence[BoolArray], other: Sequence[BoolArray]) -> tuple[BoolA
     return tuple(a | b for a, b in zip(one, other, strict=True))
 
 
-def reached(graph: LayeredGraph, pairs: Sequence[BoolArray]) -> Marks:
+def reached(graph: LayeredGraph, pairs: Sequence[BoolArray]) -> Met:
     """What may be met from the starts along some pairs, over the declared support."""
     here = np.zeros(graph.n_states(0), bool)
     here[graph.starts] = True
-    result = []
+    result = list[IntArray]()
     for h, layer in enumerate(graph.layers):
         met, here = followed(layer, pairs[h], here, graph.n_states(h + 1))
         if graph.beyond is not None:
             here[OUTSIDE] = False  # nothing is met there that could be measured
         result.append(met)
-    return (*result, here)
+    return (*result, np.flatnonzero(here))
 
 
-def followed(layer: Layer, pairs: BoolArray, here: BoolArray, n_next: int) -> tuple[BoolArray, BoolArray]:
-    """One step along some pairs (N,) from some states (S,): the rows (R,) and the next states (S',) that may be met."""
-    met = pairs & spread(here, layer.state_ptr)
-    edges = spread(met, layer.pair_ptr)
+def followed(layer: Layer, pairs: BoolArray, here: BoolArray, n_next: int) -> tuple[IntArray, BoolArray]:
+    """One step along some pairs (N,) from some states (S,): the cost rows, rising, and the next states (S',) that may
+    be met."""
     there = np.zeros(n_next, bool)
-    there[layer.successor[edges]] = True
-    return edges if layer.per_triplet else spread(met, layer.row_ptr), there
+    own = map(sealed, (layer.state_ptr, layer.pair_ptr, layer.successor, layer.row_ptr, pairs, here))
+    rows: IntArray = sweeps.met(tuple(own), there)
+    return rows, there
 
 
-def reached_by(graph: LayeredGraph, action: Sequence[IntArray]) -> Marks:
+def reached_by(graph: LayeredGraph, action: Sequence[IntArray]) -> Met:
     """Likewise along the pairs of a policy."""
     return reached(graph, [played(layer, chosen) for layer, chosen in zip(graph.layers, action, strict=True)])
 

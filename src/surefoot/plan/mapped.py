@@ -6,26 +6,26 @@ its rows is done part by part, while the part is in the cache:
 
     bounds of its cost rows → certified and hopeful pairs → Q of both → the greedy pairs → what they are worth at least
 
-What explores goes over certified pairs once more, when it is known what for. Where these are few, their rows were kept.
+What explores is known when it is known what for. Its values differ from V where certified pairs may lead to something
+that has a bonus: parts of the table without such a pair are not read again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from typing import Any
+from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from surefoot.estimate.costs import CostBounds, CostData, bound_costs
 from surefoot.estimate.ellipsoids import CostConfidence
 from surefoot.estimate.row_bounds import BLOCK, streamed
+from surefoot.estimate.update import sealed
 from surefoot.estimate.values import ValueEllipsoid
-from surefoot.model.graph import BoolArray, FloatArray, IntArray, Layer, LayeredGraph, freeze
+from surefoot.model.graph import BoolArray, FloatArray, IntArray, Layer, LayeredGraph
 from surefoot.model.problem import Problem
-from surefoot.model.sparse_rows import SparseRows
 from surefoot.plan import directed
+from surefoot.plan import kernels as sweeps
 from surefoot.plan.certify import Certified, certified_by, certify
 from surefoot.plan.directed import Explored, Shares
 from surefoot.plan.hope import (
@@ -36,54 +36,11 @@ from surefoot.plan.hope import (
     hope,
     hope_of,
     in_the_step,
-    joined_states,
     last_ahead,
     least_worth,
 )
 from surefoot.plan.values import Values, most_to_come, step_values, without_q
 from surefoot.storage.read_ahead import ReadAhead
-
-FEW = 1 / 32  #: of a step's rows: so many are kept beside it
-
-
-class FewRows:
-    """The rows of some pairs of a step, while they are few."""
-
-    def __init__(self, layer: Layer) -> None:
-        dense = not isinstance(layer.transition_features, SparseRows)
-        self._layer, self._left = layer, FEW * layer.n_edges if dense else -1.0
-        self._pairs, self._sizes, self._successors = list[IntArray](), list[IntArray](), list[IntArray]()
-        self._rows = list[NDArray[Any]]()
-
-    def add(self, part: Layer, pairs: BoolArray, first: int) -> None:
-        """The next part of the step, which of its pairs (n,), and the number of the first of them in the step."""
-        if self._left < 0:
-            return
-        chosen = np.flatnonzero(pairs)
-        begin, end = part.pair_ptr[chosen], part.pair_ptr[chosen + 1]
-        sizes = end - begin
-        self._left -= int(sizes.sum())
-        if self._left < 0:
-            self._rows.clear()
-            return
-        edges = np.repeat(end - np.cumsum(sizes), sizes) + np.arange(sizes.sum())
-        self._pairs.append(chosen + first)
-        self._sizes.append(sizes)
-        self._successors.append(part.successor[edges])
-        self._rows.append(np.asarray(part.transition_features[edges]))
-
-    def layer(self) -> Layer | None:
-        """The step, in which all other pairs lead nowhere; pairs have their numbers. None where they were not few."""
-        if self._left < 0:
-            return None
-        pointer = np.zeros(self._layer.n_pairs + 1, np.int64)
-        pointer[np.concatenate(self._pairs) + 1] = np.concatenate(self._sizes)
-        return replace(
-            self._layer,
-            pair_ptr=freeze(np.cumsum(pointer, out=pointer)),
-            successor=freeze(np.concatenate(self._successors)),
-            transition_features=freeze(np.concatenate(self._rows)),
-        )
 
 
 class Mapped:
@@ -93,7 +50,7 @@ class Mapped:
         self._problem = problem
         self._known: Sequence[ValueEllipsoid] = ()
         self._steps = list[Backward]()
-        self._few = list[FewRows]()
+        self._low = list[FloatArray]()
         self._last: NextStates | None = None
 
     def bound_costs(self, data: CostData, confidence: CostConfidence, values: Sequence[ValueEllipsoid]) -> CostBounds:
@@ -107,46 +64,40 @@ class Mapped:
             return False
         self._last = ahead = last_ahead(graph, bounds, self._problem.bounds)
         for h in reversed(range(len(graph.layers))):
-            few = FewRows(graph.layers[h])
-            found = self._step(h, bounds, rounding, ahead, few)
+            found = self._step(h, bounds, rounding, ahead)
             if found is None:
                 return False
             self._steps.insert(0, found)
-            self._few.insert(0, few)
             ahead = found.ahead
         return True
 
-    def _step(
-        self, h: int, bounds: CostBounds, rounding: FloatArray, ahead: NextStates, few: FewRows
-    ) -> Backward | None:
+    def _step(self, h: int, bounds: CostBounds, rounding: FloatArray, ahead: NextStates) -> Backward | None:
         """Steps 1 to 3 of one step and what they are worth; None where bounds contradict each other."""
-        layer, limits, found = self._problem.graph.layers[h], self._problem.bounds[h], list[Backward]()
-        cap = most_to_come(self._problem.graph)[h]
+        layer, limits = self._problem.graph.layers[h], self._problem.bounds[h]
+        cap, alike = most_to_come(self._problem.graph)[h], ahead.alike()
         upper, lower = (streamed(table[h]) for table in (bounds.upper, bounds.lower))
         assert upper is not None
         assert lower is not None
-        for _, its, rows, part in _walked(layer, upper.block):
+        result = Backward.room(layer)
+        for own, its, rows, part in _walked(layer, upper.block):
             if not upper.rows.look(rounding, rows.stop):
                 return None
             certified = certified_by(part, upper.kept(rows, limits), ahead.certified)
             hopeful = certified_by(part, lower.kept(rows, limits), ahead.hopeful)
-            here = backward(part, certified, hopeful, ahead, self._known[h], cap)
-            action, best_action = (in_the_step(each, its.start) for each in (here.action, here.best_action))
-            found.append(here._replace(action=action, best_action=best_action))
-            few.add(part, here.pairs, its.start)
-        states, *others = zip(*found, strict=True)
-        return Backward(joined_states(states), *map(np.concatenate, others))
+            result.put(own, its, backward(part, certified, hopeful, ahead, self._known[h], cap, alike))
+        return result
 
     def hope(self, bounds: CostBounds) -> tuple[Certified, Hope]:
         """Steps 2 and 3, and what may still be had."""
         problem, graph = self._problem, self._problem.graph
         if not bounds.consistent:
-            self._few.clear()  # of pairs that are not certified after all
+            self._low.clear()  # of what is not certified after all
             certified = certify(graph, bounds, problem.bounds)
             return certified, hope(problem, bounds, certified, self._known)
         assert self._last is not None
         _, pairs, either, action, best_action = zip(*self._steps, strict=True)
         steps = [*(step.ahead for step in self._steps), self._last]
+        self._low = [step.low for step in steps]
         self._steps.clear()  # the plan keeps less than is there
         return hope_of(problem, bounds, steps, pairs, either, action, best_action)
 
@@ -162,10 +113,12 @@ class Mapped:
         weight: float,
     ) -> Explored:
         """As :func:`surefoot.plan.directed.exploring_values`."""
-        return directed.exploring_values(problem, certified, known, hoped, shares, weight, self._values)
+        sweep = partial(self._values, hoped.sure)
+        return directed.exploring_values(problem, certified, known, hoped, shares, weight, sweep)
 
     def _values(
         self,
+        sure: Values,
         graph: LayeredGraph,
         allowed: Certified,
         bonus: Sequence[FloatArray],
@@ -173,33 +126,50 @@ class Mapped:
         caps: Sequence[float],
         last_bonus: FloatArray,
     ) -> Values:
-        """As :func:`surefoot.plan.values.optimistic_values` of certified pairs, and what they are worth at least."""
-        ends = graph.terminal.reward
+        """As :func:`surefoot.plan.values.optimistic_values` of certified pairs, and what they are worth at least: by V
+        and its policy, ``sure``, which they differ from where something may lead to a bonus."""
+        ends, most = graph.terminal.reward, most_to_come(graph)
         value, low, action = [np.where(allowed.states[-1], ends + last_bonus, 0.0)], ends, list[IntArray]()
+        differs = value[0] != sure.value[-1]
         for h in reversed(range(len(graph.layers))):
-            words = allowed.pairs[h], bonus[h], known[h], caps[h], value[0], low
-            here, chosen, low = self._exploring_step(h, graph.layers[h], words)
+            layer, pairs = graph.layers[h], allowed.pairs[h]
+            here, chosen, least = self._of_sure(h, layer, sure)
+            affected = _affected(layer, bonus[h], pairs, differs)
+            affected |= here >= most[h]  # which is no limit here
+            for own, its, _, part in _walked(layer, BLOCK, affected):
+                _, here[own], found = step_values(part, pairs[its], bonus[h][its], known[h], caps[h], value[0])
+                chosen[own], least[own] = in_the_step(found, its.start), least_worth(part, found, known[h], low)
+            differs = (here != sure.value[h]) | (least != self._low[h]) if self._low else np.ones(len(here), bool)
             value.insert(0, here)
             action.insert(0, chosen)
+            low = least
         return without_q(graph, Values((), tuple(bonus), tuple(value), tuple(action), low))
 
-    def _exploring_step(
-        self, h: int, layer: Layer, words: tuple[BoolArray, FloatArray, ValueEllipsoid, float, FloatArray, FloatArray]
-    ) -> tuple[FloatArray, IntArray, FloatArray]:
-        """One step of these; all else that it needs is let go before the next one needs as much."""
-        (allowed, bonus, known, cap, following, low), found = words, list[tuple[FloatArray, IntArray, FloatArray]]()
-        few = self._few[h].layer() if self._few else None
-        for _, its, _, part in _walked(layer, BLOCK) if few is None else few.parts(BLOCK):
-            _, value, action = step_values(part, allowed[its], bonus[its], known, cap, following)
-            least = least_worth(part, action, known, low)
-            found.append((value, in_the_step(action, its.start), least))
-        value, action, least = (np.concatenate(column) for column in zip(*found, strict=True))
-        return value, action, least
+    def _of_sure(self, h: int, layer: Layer, sure: Values) -> tuple[FloatArray, IntArray, FloatArray]:
+        """V, its policy, and what that is worth at least; V = ∞ where the last is not known."""
+        if not self._low:
+            n = layer.n_states
+            return np.full(n, np.inf), np.empty(n, np.int64), np.empty(n)
+        return sure.value[h].copy(), sure.action[h].copy(), self._low[h].copy()
 
 
-def _walked(layer: Layer, rows: int) -> Iterator[tuple[slice, slice, slice, Layer]]:
-    """Its parts, one after the other; the next ones are read from the disk meanwhile."""
-    with ReadAhead(layer.arrays()) as reader:
-        for found in layer.parts(rows):
-            reader.come_to(found[1].stop / layer.n_pairs)
-            yield found
+def _affected(layer: Layer, bonus: FloatArray, pairs: BoolArray, following: BoolArray) -> BoolArray:
+    """(S,) states with one of these pairs that has a bonus, or may lead to a marked state."""
+    states = np.empty(layer.n_states, bool)
+    graph = map(sealed, (layer.state_ptr, layer.pair_ptr, layer.successor))
+    sweeps.led_to(layer.n_edges, *graph, bonus, sealed(pairs), following, states)
+    return states
+
+
+def _walked(layer: Layer, rows: int, states: BoolArray | None = None) -> Iterator[tuple[slice, slice, slice, Layer]]:
+    """Its parts, or those with one of these states, one after the other; the next ones are read from the disk
+    meanwhile."""
+    n, only = layer.n_states, [(0.0, 1.0)]
+    if states is not None:
+        only = [(first / n, end / n) for first, end in layer.cuts(rows) if states[first:end].any()]
+    with ReadAhead(layer.arrays(), only) as reader:
+        reader.come_to(0.0)
+        for first, end in layer.cuts(rows):
+            if states is None or states[first:end].any():
+                reader.come_to(end / n)
+                yield layer.part(first, end)

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.model.graph import FloatArray, LayeredGraph
+from surefoot.model.graph import FloatArray, LayeredGraph, pointer_of
 from surefoot.plan.drawing import uniform
 from surefoot.plan.segments import spread
 
@@ -30,7 +30,7 @@ class Occupancy:
 
     value: float
     triplets: tuple[FloatArray, ...]  # H-1 of (E,)
-    chances: tuple[FloatArray, ...]  # H-1 of (N,); every action alike in states that it never visits
+    chances: tuple[FloatArray, ...]  # H-1 of (N,); equal chances in states that it never visits
 
 
 def best_occupancy(
@@ -50,7 +50,7 @@ def best_occupancy(
     from scipy.sparse import csr_array, vstack
 
     sizes = [layer.n_edges for layer in graph.layers]
-    begins = np.concatenate([[0], np.cumsum(sizes)])
+    begins = pointer_of(np.array(sizes))
     worth = [rewards[h][layer.edge_pair()] for h, layer in enumerate(graph.layers)]
     worth[-1] = worth[-1] + rewards[-1][graph.layers[-1].successor]
     flow, right = _flow(graph, begins)
@@ -71,11 +71,11 @@ def best_occupancy(
 
 
 def _flow(graph: LayeredGraph, begins: Any) -> tuple[Any, FloatArray]:
-    """What goes into a state comes out of it; a row per state of a decision layer."""
+    """Flow into a state equals flow out of it: a row per state of a decision layer."""
     from scipy.sparse import csr_array
 
     rows, columns, entries = [], [], []
-    first = np.concatenate([[0], np.cumsum([layer.n_states for layer in graph.layers])])
+    first = pointer_of(np.array([layer.n_states for layer in graph.layers]))
     for h, layer in enumerate(graph.layers):
         edges = begins[h] + np.arange(layer.n_edges)
         rows.append(first[h] + layer.pair_state()[layer.edge_pair()])
@@ -130,4 +130,4 @@ def _policy(graph: LayeredGraph, z: Sequence[FloatArray]) -> tuple[FloatArray, .
     return tuple(chances)
 
 
-SEEN = 1e-12  #: a state that is visited less often than this is one that the optimum never visits
+SEEN = 1e-12  #: a state visited less often than this counts as never visited

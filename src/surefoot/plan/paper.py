@@ -1,8 +1,8 @@
 """The paper's constants for a problem, and its exploration to the letter (spec 6; eq:estimateqvalue).
 
-Bonuses are multiples of u = ‖z‖_{A⁻¹}, not of relative widths; the future is looked for over all actions and gives one
-number per state; the past's bonus depends on the first action that is about to be chosen and enters every Q, so there
-is one backward sweep per certified first action, of which the best is kept.
+Bonuses are multiples of u = ‖z‖_{A⁻¹}, not of relative widths; the future's is taken over all actions and is one number
+per state; the past's depends on the first action about to be chosen and enters every Q, so there is one backward sweep
+per certified first action, and the best is kept.
 """
 
 from __future__ import annotations
@@ -74,9 +74,7 @@ def paper_values(
     ]
     caps = [float(graph.horizon)] * len(graph.layers)
     first = graph.layers[0]
-    candidates = [
-        pair for pair in range(int(first.state_ptr[start]), int(first.state_ptr[start + 1])) if allowed.pairs[0][pair]
-    ]
+    candidates = [pair for pair in first.pairs_of(start) if allowed.pairs[0][pair]]
     best, best_score = None, (-np.inf, -np.inf)
     for pair in candidates:
         past = weights.epsilon_4 * float(uncertainty[0][pair])
@@ -98,7 +96,7 @@ def _committed(swept: Values, start: int, pair: int, value: float) -> Values:
 
 
 def without_fallback(graph: LayeredGraph) -> LayeredGraph:
-    """The graph as certification sees it when the fallback is certified by nothing but its bounds."""
+    """The graph for a certification in which the fallback, too, is certified only by its bounds."""
     layers = tuple(replace(layer, fallback=np.full_like(layer.fallback, NO_ACTION)) for layer in graph.layers)
     last = replace(graph.terminal, fallback_reached=np.zeros_like(graph.terminal.fallback_reached))
     return replace(graph, layers=layers, terminal=last)
@@ -121,14 +119,14 @@ def setting_for(
     ridge: float | None,
     union: bool,
 ) -> theory.Setting:
-    """What the regret theorem is told of a problem (thm:regret; spec 6). An anchor at every step is required."""
+    """A problem's constants for the regret theorem (thm:regret; spec 6). Every step must have an anchor."""
     graph = problem.graph
     costed = graph.anchors if graph.terminal.cost_features is not None else graph.anchors[:-1]
     anchor_costs = []
     for h, anchor in enumerate(costed):
         if anchor is None:
             raise InvalidInput("the paper's constants need an anchor at every step", where=f"step {h}", got="None")
-        # Its constants are made of c̄ − c⁰, so a bound that differs from the first step's is as good as another cost.
+        # The constants depend only on c̄ − c⁰, so a bound unlike the first step's can be expressed as another cost.
         anchor_costs.append((anchor.cost[0] - (problem.bounds[h] - problem.bounds[0])).tolist())
     dimension = graph.cost_dim + (0 if graph.shared_features else graph.transition_dim)
     return theory.Setting(
@@ -151,7 +149,7 @@ def setting_for(
 
 
 def usual_setting(problem: Problem, failure_probability: float) -> theory.Setting:
-    """The setting with λ = d and λ₀ = b_β = δ̃ = 1, for those who only describe it."""
+    """The setting with λ = d and λ₀ = b_β = δ̃ = 1, where it is only described."""
     return setting_for(
         problem,
         failure_probability=failure_probability,
@@ -165,7 +163,7 @@ def usual_setting(problem: Problem, failure_probability: float) -> theory.Settin
 
 
 def _feature_bound(problem: Problem, given: float | None) -> float:
-    """D. β₁ is the safety radius too, so D must bound the cost features, whatever the user says."""
+    """D. Since β₁ is also the safety radius, D must bound the cost features, whatever the user gives."""
     largest = problem.graph.largest_cost_norm()
     if given is None:
         return max(problem.horizon * problem.graph.largest_feature_sum(), largest)

@@ -1,4 +1,4 @@
-"""A plan: what is certified, what it is worth, what to do. Frozen; it never changes inside an episode."""
+"""A plan: what is certified, what it is worth, what to do. Frozen: it never changes during an episode."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from surefoot.plan.segments import segment_all
 from surefoot.plan.values import Values
 from surefoot.plan.why import Explanation, why
 
-ANY_SUCCESSOR: Label = object()  #: where costs do not depend on the next state, it need not be named
+ANY_SUCCESSOR: Label = object()  #: where costs do not depend on the next state, it may be left out
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +123,7 @@ class Plan:
         layer, table = self.problem.graph.layers[h], tables[h]
         edge = None if s2 is ANY_SUCCESSOR else self.problem.edge_index(h, s, a, s2)
         if not layer.per_triplet:
-            return np.array(table[layer.row_ptr[pair] : layer.row_ptr[pair + 1]].max(axis=0))
+            return np.array(table[layer.own_rows(pair)].max(axis=0))
         if edge is None and int(layer.pair_ptr[pair + 1] - layer.pair_ptr[pair]) > 1:
             raise InvalidInput(
                 "name the next state",

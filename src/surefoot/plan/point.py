@@ -1,17 +1,16 @@
 """Certified at the exact state (spec 9): what coarse cells lose, found again where the plant really is.
 
-At state x the features are known, or, if they depend on the next state, rows around them, and so is the box of next
-states; both lie inside those of the cell. An input is
-certified at the point when
+At state x the features are known (if they depend on the next state, rows whose hull contains them), and so is the box
+of next states; both lie inside those of the cell. An input is certified at the point when
 
     upper_j(features at x) ≤ c̄_j for all j,   and every cell that the box of next states meets is in S_{h+1}
 
-with the ellipsoids of the plan in force, or when the plan certifies it for the whole cell. From there on the cells' own
-certificates hold, so Theorem 1 does.
+with the ellipsoids of the plan in force, or when the plan certifies it for the whole cell. From the next step on the
+cells' own certificates hold, and with them Theorem 1.
 
-Along a ray of a plant (spec 9) the input at every intensity is tested like that, with the features and boxes of just
-this input. Which intensities are tried is free: some evenly, the largest that the costs allow, in closed form, and,
-where what may follow forbids it, a bisected one.
+Along a ray (spec 9) an input is tested in the same way, with the features and boxes of that very input. Any intensities
+may be tried: some evenly spaced, the largest that the costs allow, in closed form, and, where what may follow forbids
+that one, one found by bisection.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from surefoot.model.plant.cellwise import states_of
 from surefoot.model.plant.choices import Choices, chosen_along
 from surefoot.model.plant.plant import Plant, PointAhead
 from surefoot.model.rays import FULL
-from surefoot.plan.centres import between, optimistic, share_of_bonus
+from surefoot.plan.centres import expected_at_centres, share_of_bonus
 from surefoot.plan.certify import within_limits
 from surefoot.plan.plan import Plan
 from surefoot.plan.rays import open_rows
@@ -39,8 +38,8 @@ _SHORT = 1e-9  # of a ray: rounding in the closed form takes less
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """What a plan says of a plant's inputs at an exact state. Entries are in the order of :attr:`choices`: first the
-    inputs of the grid, in their order; where they are rays, some between follow."""
+    """What a plan says about a plant's inputs at an exact state, in the order of :attr:`choices`: first the inputs of
+    the grid, in their order; with rays, some inputs along them follow."""
 
     plant: Plant
     plan: Plan
@@ -59,7 +58,7 @@ class Point:
 
     @cached_property
     def features(self) -> FloatArray:
-        """(U, R, dc) rows in whose convex hull the features of the costs at x lie."""
+        """(U, R, dc) rows whose convex hull contains the cost features at x."""
         x = self.x[:, None]
         return np.stack([self.plant.rows_at(self.step, x, u)[:, :, 0] for u in self.choices.inputs])
 
@@ -95,7 +94,7 @@ class Point:
 
     @property
     def expanded(self) -> BoolArray:
-        """(U,) inputs whose successors are in the graph: only such are played (spec 9)."""
+        """(U,) inputs whose successors are all in the graph; only these are played (spec 9)."""
         graph = self.plan.problem.graph
         layer, pairs = graph.layers[self.step], self.pairs.start + self.choices.number
         return np.asarray(pairs >= 0 if graph.beyond is None else layer.successor[layer.pair_ptr[pairs]] != OUTSIDE)
@@ -107,7 +106,7 @@ class Point:
         return np.asarray(own & (self.choices.intensity == self._planned()))
 
     def _planned(self) -> FloatArray:
-        """(U,) the intensity at which the plan has each choice's pair."""
+        """(U,) the intensity that the plan gives the pair of each choice."""
         planned = self.plan.intensities
         return np.ones(len(self.choices)) if planned is None else planned[self.step][self.pairs][self.choices.number]
 
@@ -123,13 +122,13 @@ class Point:
         return int(np.flatnonzero((self.choices.number == number) & (self.choices.intensity == intensity))[0])
 
     def of_pair(self, pair: int) -> int:
-        """The choice at which the plan has a pair."""
+        """The choice that stands for a pair at its planned intensity."""
         planned = self.plan.intensities
         return self.at_intensity(pair - self.pairs.start, FULL if planned is None else float(planned[self.step][pair]))
 
     @cached_property
     def certified(self) -> BoolArray:
-        """(U,) inputs that may be chosen: never fewer than for the cell."""
+        """(U,) inputs that may be chosen: at least those certified for the cell."""
         return self.proved | self.whole_cell
 
     def why(self, choice: int) -> str:
@@ -157,7 +156,7 @@ class Point:
         return f"{place} is not certified: {'; '.join(over + leads)}"
 
     def why_input(self, u: Any) -> str:
-        """The same of any input; of one on a ray also how far that is proved."""
+        """The same for any input; for one on a ray, also how far along the ray inputs are proved safe."""
         number, intensity = self.plant.placed(self.step, self.x, u)
         centre = self.plant.centre(self.step, self.cell)
         if centre is None or number == centre:
@@ -176,13 +175,10 @@ class Point:
         plan, plant, h = self.plan, self.plant, self.step
         found, bonus = np.full(len(self.choices), np.nan), plan.values.bonus[h][self.pairs][self.choices.number]
         bonus = bonus * share_of_bonus(self.choices.intensity, self._planned())
-        value, ptr = self.values[h + 1], self.ahead.ptr
         around = tuple((states_of(plan.problem, h + 1, cells), weights) for cells, weights in self.ahead.around)
-        following = between(value, plan.certified_sets.states[h + 1], around)
-        met = value[self.states_ahead]
-        low, high = np.minimum.reduceat(met, ptr[:-1]), np.maximum.reduceat(met, ptr[:-1])
-        phi = np.where(np.isnan(following), low[:, None], following)
-        ahead = optimistic(phi, np.minimum(low, phi.min(axis=1)), np.maximum(high, phi.max(axis=1)), plan.ellipsoids[h])
+        next_states = around, self.states_ahead, self.ahead.ptr
+        certified = plan.certified_sets.states[h + 1]
+        ahead = expected_at_centres(self.values[h + 1], certified, *next_states, plan.ellipsoids[h])
         for i in np.flatnonzero(self.certified).tolist():
             found[i] = plant.reward(h, self.x, self.choices.inputs[i]) + ahead[i] + bonus[i]
         return found
@@ -190,7 +186,7 @@ class Point:
     def best(self) -> int:
         """The certified choice with the largest Q, the first of equals; without one, an error.
 
-        Where a Q is no number, because data have overflowed, the fallback's input, or else the first certified one.
+        Where a Q is NaN because data have overflowed: the fallback's input, or else the first certified one.
         """
         chosen = np.flatnonzero(self.certified)
         if len(chosen) == 0:
@@ -210,7 +206,7 @@ def _shown(u: Any) -> str:
 
 
 def at_point(plant: Plant, plan: Plan, values: tuple[FloatArray, ...], h: int, x: Any) -> Point:
-    """What the plan says at state x of step h."""
+    """What the plan says about state x at step h."""
     point = plant.cells.point("a state", x)
     cell = plant.cell(point)
     if cell == plant.cells.outside:
@@ -250,7 +246,7 @@ def with_furthest(point: Point, centre: int) -> Point:
 
 
 def _by_costs(point: Point, centre: int, rays: IntArray) -> FloatArray:
-    """(rays,) the largest intensity at which the costs at x may keep every limit, short of rounding; 0 without one."""
+    """(rays,) the largest intensity at which the costs at x may keep every limit, up to rounding; 0 without one."""
     if point.plant.measures.of_next:  # its rows are not affine along the ray: the boxes of what follows move
         return np.full(len(rays), FULL)
     bounds, h = point.plan.bounds, point.step

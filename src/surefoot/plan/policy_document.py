@@ -21,11 +21,11 @@ is not the value of any policy, and is not written. ``exploring``: false for a p
 least over the action's successors; null where nothing is proved (the fallback's action may be safe by assumption
 alone). ``certified``: proved safe, with all that may follow. ``fallback``: the fallback's own action. ``start``: the
 start state that the policy is for, null when it is for all. In safe mode every action is the fallback's. States without
-an action are left out: to ask for one is an error, never a guess. In a problem with more than ``MOST_STATES`` those
-that the policy never reaches are left out too (``"states": "reached"``).
+an action are left out: asking for one is an error, never a guess. In a problem with more than ``MOST_STATES`` states,
+those that the policy never reaches are left out too (``"states": "reached"``).
 
-With rays (spec 9) the version is 4 and every entry has an ``intensity``, at which the action is to be played: 1 for one
-that has none.
+With rays (spec 9) the version is 4 and every entry has the ``intensity`` at which to play the action, 1 for an action
+without one.
 
 ``.py``: a module that needs nothing but Python, with a function ``action(step, state)``; with rays it gives the action
 and its intensity.
@@ -53,7 +53,7 @@ from surefoot.plan.plan import Plan
 from surefoot.storage import disk, documents
 
 FORMAT, VERSION = "surefoot-policy", 3
-WITH_RAYS = 4  #: who does not know of intensities must not read it
+WITH_RAYS = 4  #: a reader that does not know about intensities must refuse it
 MOST_STATES = 100_000  #: of all decision steps
 
 Entry = dict[str, Any]
@@ -161,7 +161,7 @@ def _finite(value: float) -> float | None:
 
 
 def save_policy(path: Path, head: Document, steps: Iterable[Iterable[Entry]]) -> Path:
-    """Write a document in the format of the path's suffix, whole or not at all. The same one gives the same bytes."""
+    """Write a document in the format of the path's suffix, atomically. Equal documents give equal bytes."""
     writers = {".json": _write_json, ".py": _write_python}
     if path.suffix.lower() not in writers:
         raise InvalidInput("a policy's file ends in .json or .py", got=repr(path.name))
@@ -236,11 +236,8 @@ _SOURCES = {"run": ("kind", "world", "seed", "episodes"), "study": ("kind", "epo
 
 def load_policy(path: Path) -> Document:
     """The document of a ``.json`` file, every entry checked, labels as they are in the problem."""
-    try:
+    with documents.reading(path, "the policy cannot be read"):
         return _checked(documents.read_json(path)[0])
-    except (OSError, UnreadableFile, InvalidInput) as error:
-        fix = error.fix if isinstance(error, UnreadableFile) else ""
-        raise UnreadableFile("the policy cannot be read", where=str(path), got=str(error)[:300], fix=fix) from error
 
 
 def _checked(found: object) -> Document:

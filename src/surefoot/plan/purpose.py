@@ -1,7 +1,7 @@
-"""What an exploring step is for: the bound that it is to narrow, in words (spec 5).
+"""The purpose of an exploring step: the bound that it should narrow, in words (spec 5).
 
-A step explores where the plan plays another action than the best certified one. It may narrow a bound itself, or lead
-to a step that does: what counts is the largest share that lies ahead along the plan's own play.
+A step explores where the plan plays an action other than the best certified one. It may narrow a bound itself or lead
+to a step that does; what counts is the largest share ahead along the plan's own play.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from surefoot.model.graph import NO_ACTION, FloatArray, IntArray
-from surefoot.plan.segments import first_marked, segment_max, spread
+from surefoot.model.graph import NO_ACTION, FloatArray, IntArray, owner
+from surefoot.plan.segments import first_largest, spread
 
 if TYPE_CHECKING:
     from surefoot.plan.plan import Plan
@@ -24,7 +24,7 @@ NOT_EXPLORING = -1
 class Purposes:
     """What the exploring steps of a plan are for."""
 
-    texts: tuple[str, ...]  # "to narrow …", one per target, and last one for what has none
+    texts: tuple[str, ...]  # "to narrow …", one per target; the last one is for steps without a target
     number: tuple[IntArray, ...]  # H-1 of (S,): which text is the played action's, NOT_EXPLORING elsewhere
     hoped: float  # V̄ at the start
     certified: float  # V at the start
@@ -40,7 +40,7 @@ class Purposes:
 
 
 def purposes(plan: Plan) -> Purposes:
-    """Of all states; also of plans that do not explore."""
+    """The purposes of a plan's steps; none is for exploring where the plan does not explore."""
     graph, hope, directed = plan.problem.graph, plan.hope, plan.directed
     gaps = (hope.best.value[0] - hope.sure.value[0])[graph.starts]
     start = int(graph.starts[gaps.argmax()])
@@ -60,20 +60,19 @@ def purposes(plan: Plan) -> Purposes:
 
 
 def _ahead(plan: Plan, h: int, share: FloatArray, aim: IntArray) -> tuple[FloatArray, IntArray]:
-    """(S,) the largest share from a state on, and its aim, along what the plan plays; those of the next layer given."""
+    """(S,) the largest share from a state on, and its aim, along the plan's play, given those of the next layer."""
     layer, chosen = plan.problem.graph.layers[h], plan.values.action[h]
     assert plan.directed is not None
     own, own_aim = plan.directed.shares.share[h], plan.directed.shares.aim[h]
     if not layer.per_triplet:  # the pair's best row counts on all its edges
-        best_row = first_marked(own == spread(segment_max(own, layer.row_ptr), layer.row_ptr), layer.row_ptr)
+        best_row = first_largest(own, layer.row_ptr)
         own, own_aim = spread(own[best_row], layer.pair_ptr), spread(own_aim[best_row], layer.pair_ptr)
     later = share[layer.successor]
     aims = np.where(own >= later, own_aim, aim[layer.successor])
     best = np.maximum(own, later)
-    top = segment_max(best, layer.pair_ptr)
-    edge = first_marked(best == spread(top, layer.pair_ptr), layer.pair_ptr)
+    edge = first_largest(best, layer.pair_ptr)[chosen]
     has = chosen != NO_ACTION
-    return np.where(has, top[chosen], 0.0), np.where(has, aims[edge[chosen]], -1)
+    return np.where(has, best[edge], 0.0), np.where(has, aims[edge], -1)
 
 
 def _narrow(plan: Plan, h: int, row: int) -> str:
@@ -85,8 +84,7 @@ def _narrow(plan: Plan, h: int, row: int) -> str:
         upper, place = bounds.terminal_upper[row], f"state {naming.states[h][row]!r} at the end"
     else:
         layer, upper = problem.graph.layers[h], bounds.upper[h][row]
-        pair = int(np.searchsorted(layer.row_ptr, row, side="right")) - 1
-        state = int(np.searchsorted(layer.state_ptr, pair, side="right")) - 1
-        place = f"{naming.action(layer, h, pair)!r} in step {h}, state {naming.states[h][state]!r}"
+        pair = owner(layer.row_ptr, row)
+        place = f"{naming.action(layer, h, pair)!r} in {naming.at_state(h, owner(layer.state_ptr, pair))}"
     j = int((upper - limit).argmax())
     return f"to narrow the bound of {place} ({problem.limits[j].name}: now {upper[j]:.4g}, limit {limit[j]:.4g})"

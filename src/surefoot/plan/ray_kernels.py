@@ -11,7 +11,7 @@ from surefoot.model.graph import FloatArray, IntArray
 
 NOTHING = -1.0  #: no intensity at all
 NOBODY = -1  # no ellipsoid
-_SLIVER = 1e-13  # of the length of a ray: less is no direction
+_SLIVER = 1e-13  # of the length of a ray: anything shorter has no direction
 
 
 class RayEnd(NamedTuple):
@@ -76,7 +76,7 @@ def largest(
         q = 0.0
     o = 0.0 if q == 0.0 else min(1.0, max(0.0, -g / q))
     a, go, far = 0.0, 0.0, 0.0
-    for i in range(w0.shape[0]):  # about o, and what is left of w beside Δ
+    for i in range(w0.shape[0]):  # about o, and the part of w orthogonal to Δ
         delta = w1[i] - w0[i]
         w = w0[i] + o * delta
         a += weights[i] * w * w
@@ -144,8 +144,8 @@ def _at(
     return float(affine + told + radius * np.sqrt(square) - limit)
 
 
-class Room(NamedTuple):
-    """What is written over for every row. (n anchors, d directions, e ellipsoids)"""
+class RayRoom(NamedTuple):
+    """Room to work in, overwritten for every row. (n anchors, d directions, e ellipsoids)"""
 
     at: FloatArray  # (n + d + 2,)
     affine: FloatArray  # likewise
@@ -156,8 +156,8 @@ class Room(NamedTuple):
 
 @leaf
 def _cut(v0: FloatArray, v1: FloatArray, at: FloatArray, n: int) -> int:
-    """Puts the α at which some entry of v₀ + α(v₁ − v₀) changes its sign among the first n of ``at``, which rise and
-    differ; → how many there are then."""
+    """Insert the α at which some entry of v₀ + α(v₁ − v₀) changes sign into the first n of ``at``, which are sorted and
+    distinct; → how many there are then."""
     for i in range(v0.shape[0]):
         if v0[i] * v1[i] < 0.0:
             alpha = v0[i] / (v0[i] - v1[i])
@@ -185,8 +185,8 @@ def _length(v0: FloatArray, v1: FloatArray, alpha: float) -> float:
 def _fill_affine(
     zero: RayEnd, one: RayEnd, row: int, j: int, at: FloatArray, sign: float, balls: RayBalls, total: FloatArray
 ) -> None:
-    """sign·(known part) + all that is added to a bound whatever the data say, at some α; convex, so that the straight
-    line between two α is above it."""
+    """sign·(known part) plus everything that a bound adds whatever the data say, at α. Convex, so a straight line
+    between two α lies above it."""
     for k in range(at.shape[0]):
         alpha = at[k]
         size, length, blur = 0.0, 0.0, 0.0
@@ -236,8 +236,8 @@ def _glance(
 
 @leaf
 def _above(first: float, rise: float, last: float, fall: float, length: float, limit: float) -> bool:
-    """Is a convex function above the limit all the way, by its values and slopes at both ends? Its tangents are below
-    it, and where they meet they are lowest."""
+    """True if a convex function is surely above the limit throughout, by its values and slopes at both ends: its
+    tangents lie below it and are lowest where they meet."""
     if not (first > limit and last > limit):
         return False
     if rise >= 0.0 or fall <= 0.0:
@@ -246,8 +246,8 @@ def _above(first: float, rise: float, last: float, fall: float, length: float, l
 
 
 @leaf
-def _lay(zero: RayEnd, one: RayEnd, row: int, j: int, sign: float, balls: RayBalls, room: Room) -> int:
-    """Lays out the affine part of a row's bounds; → at how many α, 0 and 1 among them."""
+def _lay(zero: RayEnd, one: RayEnd, row: int, j: int, sign: float, balls: RayBalls, room: RayRoom) -> int:
+    """Compute the affine part of a row's bounds; → at how many α, 0 and 1 included."""
     room.at[0], room.at[1] = 0.0, 1.0
     pieces = _cut(zero.rho[row], one.rho[row], room.at, 2)
     _fill_affine(zero, one, row, j, room.at[:pieces], sign, balls, room.affine[:pieces])
@@ -265,13 +265,13 @@ def _beyond(
     sign: float,
     balls: RayBalls,
     pieces: int,
-    room: Room,
+    room: RayRoom,
     best: float,
 ) -> float:
     """The largest α above ``best`` at which some bound of limit j on sign·cost is at most ``limit``; ``best`` without
-    one. The affine part is laid out.
+    one. The affine part must have been computed.
 
-    An ellipsoid is solved only if a glance says that it may reach beyond the best so far.
+    An ellipsoid is solved only if a quick test says that it may go beyond the best so far.
     """
     w0, w1, z0, z1 = zero.w[row], one.w[row], zero.z[row], one.z[row]
     n = balls.radii.shape[0]
@@ -314,14 +314,14 @@ def _beyond(
     return best
 
 
-def room_for(zero: RayEnd, balls: RayBalls) -> Room:
+def room_for(zero: RayEnd, balls: RayBalls) -> RayRoom:
     e, d = balls.radii.shape[0], zero.w.shape[1]
     most = zero.rho.shape[1] + d + 2
-    return Room(np.empty(most), np.empty(most), np.empty((e, 2)), np.ones(d), np.zeros(d))
+    return RayRoom(np.empty(most), np.empty(most), np.empty((e, 2)), np.ones(d), np.zeros(d))
 
 
 class RayRows(NamedTuple):
-    """Which cost rows each of n rays has; a row may belong to several."""
+    """The cost rows of each of n rays; a row may belong to several."""
 
     row: IntArray
     begin: IntArray  # (n + 1,)  where those of a ray begin, one after the other
@@ -338,10 +338,10 @@ def _keeper(
     limit: float,
     balls: RayBalls,
     pieces: int,
-    room: Room,
+    room: RayRoom,
     first: int,
 ) -> int:
-    """An ellipsoid that keeps the limit at α beyond doubt, looked for from ``first`` on; NOBODY without one."""
+    """An ellipsoid that certainly keeps the limit at α, searched from ``first`` on; NOBODY without one."""
     at, affine, n = room.at[:pieces], room.affine[:pieces], balls.radii.shape[0]
     for i in range(n):
         k = int((first + i) % n)
@@ -353,10 +353,10 @@ def _keeper(
 
 @leaf
 def _worst(
-    zero: RayEnd, one: RayEnd, lengths: FloatArray, rows: IntArray, j: int, balls: RayBalls, room: Room
+    zero: RayEnd, one: RayEnd, lengths: FloatArray, rows: IntArray, j: int, balls: RayBalls, room: RayRoom
 ) -> tuple[int, int]:
-    """Of some rows, the place of the one that costs most at 1, by the ellipsoid whose bound of the first row is least;
-    and that ellipsoid."""
+    """(place of the row that costs most at 1, the ellipsoid by which that is judged: the one that bounds the first row
+    best)."""
     k, least = 0, np.inf
     place, most = 0, -np.inf
     for i in range(rows.shape[0]):
@@ -381,14 +381,14 @@ def fill_certified(
     limits: FloatArray,  # (k,)
     balls: RayBalls,
     rays: RayRows,
-    room: Room,
+    room: RayRoom,
     out: FloatArray,  # (rays,)  written
 ) -> None:
     """The largest α, from ``zero`` to ``one``, at which every row of a ray keeps every limit by some bound; NOTHING
     without one.
 
-    That is the least over its rows. A row that some ellipsoid keeps at the least so far cannot lower it, and a glance
-    is enough to see that. So the row that seems to cost most comes first, and few others are solved.
+    That is the least over its rows. A row that some ellipsoid keeps at the least so far cannot lower it, which a quick
+    test shows. So the row that seems to cost most comes first, and few others are solved.
     """
     for ray in range(out.shape[0]):
         rows, least = rays.row[rays.begin[ray] : rays.begin[ray + 1]], 1.0
@@ -416,7 +416,7 @@ def fill_refuted(
     limits: FloatArray,
     balls: RayBalls,  # their centres turned round
     rays: RayRows,
-    room: Room,
+    room: RayRoom,
     out: FloatArray,
 ) -> None:
     """The largest α, from ``zero`` to ``one``, at which some row of a ray is at some limit or beyond it by some lower

@@ -20,11 +20,11 @@ from surefoot.estimate.bank import NO_DATA, Lens, Turned
 from surefoot.estimate.blocks import BlockShape
 from surefoot.estimate.costs import look_at
 from surefoot.estimate.families import Family
-from surefoot.estimate.kernels import LANES, TASK, room_to_see, see_dense
+from surefoot.estimate.kernels import LANES, room_to_see, see_dense
 from surefoot.estimate.update import NOWHERE, Frames, Rows, cost_row, leaf, rows_of
 from surefoot.model.features import Features
 from surefoot.model.graph import Anchors, FloatArray, IntArray
-from surefoot.threads import serial_and_parallel, usable_threads
+from surefoot.threads import in_ranges
 
 WORTH_THREADS = 1 << 20  # products: fewer are done before a second thread is awake
 
@@ -87,7 +87,8 @@ def _sum(told: FloatArray, u: FloatArray, score: FloatArray, which: IntArray, sq
         score[i], which[i], square[i] = total / (1.0 + u[i]), aim, u[i]
 
 
-def _scores(
+@numba.njit(cache=True, nogil=True)
+def _score(
     x: Rows,
     rows: IntArray,  # rising
     look: Lens,
@@ -100,24 +101,19 @@ def _scores(
     square: FloatArray,  # u
 ) -> None:
     n = rows.shape[0]
-    for task in numba.prange((n + TASK - 1) // TASK):
-        begin, end = task * TASK, min(n, (task + 1) * TASK)
-        if x.indptr.size == 0:
-            seen = room_to_see(room, look.anchors.shape[1], 1, aims.block.shape[0])
-            for first in range(begin, end, LANES):
-                own = rows[first : min(n, first + LANES)]
-                see_dense(x.values, own, look, weights.reshape(1, -1), aims.turned, seen)
-                _sum(seen.told, seen.u[0], score[first:end], which[first:end], square[first:end])
-        else:
-            z, w, a, told = np.empty(room), np.empty(room), np.empty(room), np.empty((aims.block.shape[0], 1))
-            for at in range(begin, end):
-                b = _inside(x, rows[at], look, shape, weights, z, w, a)
-                for t in range(told.shape[0]):
-                    told[t, 0] = (w * aims.turned[t]).sum() if aims.block[t] == b else 0.0
-                _sum(told, np.array([(w * a).sum()]), score[at : at + 1], which[at : at + 1], square[at : at + 1])
-
-
-_kernels = serial_and_parallel(_scores)
+    if x.indptr.size == 0:
+        seen = room_to_see(room, look.anchors.shape[1], 1, aims.block.shape[0])
+        for first in range(0, n, LANES):
+            own = rows[first : min(n, first + LANES)]
+            see_dense(x, own, look, weights.reshape(1, -1), aims.turned, seen)
+            _sum(seen.told, seen.u[0], score[first:], which[first:], square[first:])
+    else:
+        z, w, a, told = np.empty(room), np.empty(room), np.empty(room), np.empty((aims.block.shape[0], 1))
+        for i in range(n):
+            b = _inside(x, rows[i], look, shape, weights, z, w, a)
+            for t in range(told.shape[0]):
+                told[t, 0] = (w * aims.turned[t]).sum() if aims.block[t] == b else 0.0
+            _sum(told, np.array([(w * a).sum()]), score[i : i + 1], which[i : i + 1], square[i : i + 1])
 
 
 class Sight(NamedTuple):
@@ -154,6 +150,12 @@ def scores(x: Features, rows: IntArray, sight: Sight, aims: Aims) -> tuple[Float
     score, which, square = np.empty(len(rows)), np.empty(len(rows), np.int8), np.empty(len(rows))
     look, blocks = sight.look, sight.data.basis.blocks
     weights = 1.0 / (sight.data.eigenvalues + sight.ridge)
-    many = len(rows) * blocks.largest * (len(aims.block) + blocks.largest) >= WORTH_THREADS and usable_threads() > 1
-    _kernels[many](rows_of(x), rows, look, blocks.shape, blocks.largest, weights, aims, score, which, square)
+    many = len(rows) * blocks.largest * (len(aims.block) + blocks.largest) >= WORTH_THREADS
+    table, (shape, room) = rows_of(x), (blocks.shape, blocks.largest)
+
+    def some(first: int, end: int) -> None:
+        written = score[first:end], which[first:end], square[first:end]
+        _score(table, rows[first:end], look, shape, room, weights, aims, *written)
+
+    in_ranges(len(rows), many, some)
     return score, which, square

@@ -28,7 +28,7 @@ def segment_any(marks: BoolArray, pointer: IntArray) -> BoolArray:
 
 
 def spread(values: Values, pointer: IntArray) -> Values:
-    """Repeat each segment's value for all its entries."""
+    """Repeat each segment's value for each of its entries."""
     repeated: Any = np.repeat(values, np.diff(pointer))
     return repeated  # type: ignore[no-any-return]
 
@@ -37,6 +37,11 @@ def likeliest_pair(chances: FloatArray, state_ptr: IntArray) -> IntArray:
     """(S,) the pair of each state with the largest chance, the first of equal ones; -1 where all are 0."""
     top = spread(segment_max(chances, state_ptr), state_ptr)
     return first_marked((chances == top) & (chances > 0), state_ptr)
+
+
+def first_largest(values: FloatArray, pointer: IntArray) -> IntArray:
+    """The lowest index of the largest value of each segment."""
+    return first_marked(values == spread(segment_max(values, pointer), pointer), pointer)
 
 
 def first_marked(marks: BoolArray, pointer: IntArray) -> IntArray:

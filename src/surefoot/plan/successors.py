@@ -1,8 +1,8 @@
 """What an estimate says follows an action: P̂ on the declared support, and the graph of the likeliest successors.
 
-Learners made for deterministic transitions ask only whether *the* next state is safe. On a stochastic problem this
-keeps, of every pair, the successor that P̂ calls likeliest (of equal ones the first); certifying on what is left is what
-such a learner does, and it is not safe.
+Learners made for deterministic transitions ask only whether *the* next state is safe. For stochastic problems this
+module keeps only the successor of each pair that P̂ calls likeliest (the first of equals). Such a learner certifies on
+that graph, which is not safe.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from surefoot.estimate.costs import CostBounds
 from surefoot.estimate.values import ValueEllipsoid, expected_next_value
 from surefoot.model.graph import FloatArray, IntArray, Layer, LayeredGraph
-from surefoot.plan.segments import first_marked, segment_max, spread
+from surefoot.plan.segments import first_largest, segment_max, spread
 
 
 def expected(layer: Layer, worth: FloatArray, known: ValueEllipsoid) -> FloatArray:
@@ -33,19 +33,14 @@ def likelihoods(layer: Layer, known: ValueEllipsoid) -> FloatArray:
     )
     raw = expected_next_value(alone, np.ones(1), replace(known, optimism=0.0, clip=False), np.arange(layer.n_edges))
     raw = np.where(raw > 0.0, raw, 0.0)
-    total = np.add.reduceat(raw, layer.pair_ptr[:-1])
-    sizes = np.diff(layer.pair_ptr)
-    shared = np.repeat(total, sizes)
-    result: FloatArray = np.where(
-        shared > 0.0, raw / np.where(shared > 0.0, shared, 1.0), 1.0 / np.repeat(sizes, sizes)
-    )
-    return result
+    total = spread(np.add.reduceat(raw, layer.pair_ptr[:-1]), layer.pair_ptr)
+    even = spread(1.0 / np.diff(layer.pair_ptr), layer.pair_ptr)
+    return np.where(total > 0.0, raw / np.where(total > 0.0, total, 1.0), even)
 
 
 def likeliest(layer: Layer, known: ValueEllipsoid) -> IntArray:
     """(N,) the edge of each pair with the largest P̂."""
-    p = likelihoods(layer, known)
-    return first_marked(p == spread(segment_max(p, layer.pair_ptr), layer.pair_ptr), layer.pair_ptr)
+    return first_largest(likelihoods(layer, known), layer.pair_ptr)
 
 
 def with_one_successor(
@@ -57,7 +52,7 @@ def with_one_successor(
     layers, upper, lower = [], [], []
     for h, layer in enumerate(graph.layers):
         kept, pointer = likeliest(layer, known[h]), np.arange(layer.n_pairs + 1, dtype=np.int64)
-        rows = kept if layer.per_triplet else np.arange(layer.n_rows)  # rows of a pair stay, whatever follows it
+        rows = kept if layer.per_triplet else np.arange(layer.n_rows)  # a pair's rows stay, whatever follows
         layers.append(
             replace(
                 layer,
@@ -74,7 +69,7 @@ def with_one_successor(
 
 
 def pair_excess(layer: Layer, costs: FloatArray, limits: FloatArray) -> FloatArray:
-    """(N,) by how much the worst cost row (R, m) of a pair exceeds its limit (m,), of all limits the most."""
+    """(N,) the largest amount by which any cost row (R, m) of a pair exceeds any limit (m,)."""
     return segment_max((costs - limits).max(axis=1), layer.row_ptr)
 
 

@@ -5,12 +5,13 @@ Q_h(s,a) = r + expected next value + bonus,     V_h(s) = max over certified a of
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from surefoot.estimate.values import ValueEllipsoid, expected_next_value
+from surefoot.estimate.update import sealed
+from surefoot.estimate.values import ValueEllipsoid, asked
 from surefoot.model.graph import BoolArray, FloatArray, IntArray, Layer, LayeredGraph
 from surefoot.plan import kernels as sweeps
 from surefoot.plan.certify import Certified
@@ -25,6 +26,10 @@ class Values:
     value: tuple[FloatArray, ...]  # H of (S,)
     action: tuple[IntArray, ...]  # H-1 of (S,)
     low: FloatArray | None = None  # (S,) of the first layer: no less is expected from these actions; where it is known
+
+
+StepValues = tuple[FloatArray, FloatArray, IntArray]
+"""Of one step: Q (N,), V (S,) and the pair that is played (S,)."""
 
 
 def most_to_come(graph: LayeredGraph) -> list[float]:
@@ -46,19 +51,28 @@ def optimistic_values(
     V is the maximum over allowed pairs, where eq:defanalysisvfunction has the unknown optimum (spec 7.13).
     """
     ends = graph.terminal.reward if last_bonus is None else graph.terminal.reward + last_bonus
-    value = [np.where(allowed.states[-1], ends, 0.0)]
-    q: list[FloatArray] = []
-    action: list[IntArray] = []
-    for h in reversed(range(len(graph.layers))):
-        here, best, chosen = step_values(graph.layers[h], allowed.pairs[h], bonus[h], known[h], caps[h], value[0])
+
+    def step(h: int, following: FloatArray) -> StepValues:
+        return step_values(graph.layers[h], allowed.pairs[h], bonus[h], known[h], caps[h], following)
+
+    return backward_values(step, bonus, np.where(allowed.states[-1], ends, 0.0))
+
+
+def backward_values(
+    step: Callable[[int, FloatArray], StepValues], bonus: Sequence[FloatArray], last: FloatArray
+) -> Values:
+    """Values from V of the last states (S,) backward; ``step(h, following)`` takes V of the next step's states."""
+    value, q, action = [last], list[FloatArray](), list[IntArray]()
+    for h in reversed(range(len(bonus))):
+        here, best, chosen = step(h, value[0])
         q.insert(0, here)
-        action.insert(0, chosen)
         value.insert(0, best)
+        action.insert(0, chosen)
     return Values(tuple(q), tuple(bonus), tuple(value), tuple(action))
 
 
 def without_q(graph: LayeredGraph, values: Values) -> Values:
-    """The same with no Q kept, where there is no room for so many numbers."""
+    """These values without Q, for where it would take too much memory."""
     return replace(values, q=tuple(np.broadcast_to(np.nan, layer.n_pairs) for layer in graph.layers))
 
 
@@ -69,16 +83,20 @@ def step_values(
     known: ValueEllipsoid,
     cap: float,
     following: FloatArray,
-) -> tuple[FloatArray, FloatArray, IntArray]:
-    """(Q of the allowed pairs, V, the greedy pair) of one step from the next one's V."""
-    q = layer.reward + expected_next_value(layer, following, known, np.flatnonzero(allowed)) + bonus
-    return q, *greedy(layer, q, allowed, cap)
+) -> StepValues:
+    """One step's values over the allowed pairs, from the next step's V."""
+    q = np.empty(layer.n_pairs)
+    value, action = np.empty(layer.n_states), np.empty(layer.n_states, np.int64)
+    known_here = map(sealed, (layer.state_ptr, layer.reward, np.ascontiguousarray(bonus), allowed))
+    ahead = asked(layer, following, known)
+    sweeps.values(layer.n_edges, *known_here, cap, sealed(layer.fallback), ahead, q, value, action)
+    return q, value, action
 
 
 def greedy(layer: Layer, q: FloatArray, allowed: BoolArray, cap: float) -> tuple[FloatArray, IntArray]:
     """(V, pair) of every state: largest min(Q, cap), ties by the larger Q, then by declaration order (eq:chooseaction).
 
-    Where data have overflowed and a Q is a NaN: the fallback's pair, or else the first allowed one, at the cap.
+    Where data have overflowed and a Q is NaN: the fallback's pair, or else the first allowed one, at the cap.
     """
     value, action = np.empty(layer.n_states), np.empty(layer.n_states, np.int64)
     sweeps.greedy(layer.n_edges, layer.state_ptr, q, allowed, cap, layer.fallback, value, action)

@@ -1,4 +1,4 @@
-"""Why an action is certified, or is not yet: the successor and the limit, or the future, that decide it.
+"""Why an action is certified, or not yet: the successor and the limit, or the future, that decide it.
 
 How far a plan is from certifying something is its *shortfall*: by how much the upper bounds that matter would have to
 fall. Backward from the last layer, with excess(x) = max_j upper_j(x) − bound_j of a cost row x (of a triplet, or of the
@@ -23,14 +23,14 @@ import numpy as np
 from surefoot.errors import AssumptionBroken
 from surefoot.estimate.costs import CostBounds
 from surefoot.model.features import Features
-from surefoot.model.graph import BoolArray, FloatArray, IntArray
+from surefoot.model.graph import BoolArray, FloatArray, IntArray, owner
 from surefoot.model.labels import Label
 from surefoot.model.naming import row_entries, told_entries
 from surefoot.model.problem import Problem
 from surefoot.plan.certify import Certified
 from surefoot.plan.purpose import purposes
 from surefoot.plan.rays import opening, opening_in_words
-from surefoot.plan.segments import first_marked, segment_any, segment_max, spread
+from surefoot.plan.segments import first_largest, segment_any, segment_max, spread
 
 if TYPE_CHECKING:
     from surefoot.plan.plan import Plan
@@ -40,8 +40,8 @@ class Kind(IntEnum):
     """What decides about an action."""
 
     FALLBACK = 0  # certified by assumption: the fallback's own
-    PROVED = 1  # certified: every successor keeps every limit and can go on
-    UNPROVED = 2  # open to an agent without guarantee, though not proved safe
+    PROVED = 1  # certified: every successor keeps every limit and has a certified action
+    UNPROVED = 2  # allowed to an agent without a guarantee, though not proved safe
     COST = 3  # a successor may break a limit in this very step
     FUTURE = 4  # a successor has no certified action
     INCONSISTENT = 5  # the data contradict the assumptions: the fallback alone is certified
@@ -59,7 +59,7 @@ class Link:
     step: int
     state: Label
     action: Label  # None in the last layer
-    successor: Label = None  # that decides: the failing one, or of a certified action the tightest
+    successor: Label = None  # the deciding limit: the one that fails, or the tightest of a certified action
     limit: str = ""
     bound: float = float("nan")
     lower: float = float("nan")
@@ -126,7 +126,7 @@ class Explanation:
 
 @dataclass(frozen=True, eq=False)
 class Reasons:
-    """For every pair what decides about it: arrays in graph order, H-1 layers (``last``: the last one)."""
+    """What decides about every pair: arrays in graph order for H-1 layers; ``last`` is for the last layer."""
 
     kinds: tuple[IntArray, ...]  # (N,) a Kind
     edges: tuple[IntArray, ...]  # (N,) the edge that decides; of certified pairs the tightest
@@ -158,13 +158,11 @@ def reasons(problem: Problem, bounds: CostBounds, certified: Certified, first: i
         else:
             deciding = later
         deciding = np.where(spread(into, layer.pair_ptr), np.where(banned, np.inf, -np.inf), deciding)
-        edges[h] = _first_largest(deciding, layer.pair_ptr)
-        rows[h] = edges[h] if layer.per_triplet else _first_largest(now, layer.row_ptr)
+        edges[h] = first_largest(deciding, layer.pair_ptr)
+        rows[h] = edges[h] if layer.per_triplet else first_largest(now, layer.row_ptr)
         limits[h] = excess[rows[h]].argmax(axis=1)
-        fallbacks = np.zeros(layer.n_pairs, bool)
         open_to = certified.pairs[h]
-        fallbacks[layer.fallback_pairs()] = True
-        fallbacks &= open_to  # they are certified by assumption, but for who leaves that out
+        fallbacks = layer.played_by_fallback() & open_to  # the paper's learner may leave that assumption out
         pair[fallbacks] = -np.inf
         kinds[h] = np.select(
             [
@@ -183,15 +181,9 @@ def reasons(problem: Problem, bounds: CostBounds, certified: Certified, first: i
             ],
             Kind.FUTURE,
         )
-        least = np.where(layer.forbidden, np.inf, -segment_max(-pair, layer.state_ptr))
-        nearest[h] = _first_largest(-pair, layer.state_ptr)
-        shortfall = least
+        nearest[h] = first_largest(-pair, layer.state_ptr)
+        shortfall = np.where(layer.forbidden, np.inf, pair[nearest[h]])
     return Reasons(tuple(kinds), tuple(edges), tuple(rows), tuple(limits), tuple(nearest), last_limits)
-
-
-def _first_largest(values: FloatArray, pointer: IntArray) -> IntArray:
-    """The lowest index of the largest value of each segment."""
-    return first_marked(values == spread(segment_max(values, pointer), pointer), pointer)
 
 
 def _last(problem: Problem, bounds: CostBounds, bound: FloatArray, certified: BoolArray) -> tuple[FloatArray, IntArray]:
@@ -240,7 +232,7 @@ def explain(
 
 def _step(problem: Problem, bounds: CostBounds, found: Reasons, h: int, pair: int) -> tuple[Link, int]:
     layer, naming = problem.graph.layers[h], problem.naming
-    state = int(np.searchsorted(layer.state_ptr, pair, side="right")) - 1
+    state = owner(layer.state_ptr, pair)
     edge, row, j = int(found.edges[h][pair]), int(found.rows[h][pair]), int(found.limits[h][pair])
     successor = int(layer.successor[edge])
     step = Link(

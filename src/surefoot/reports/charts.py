@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -194,9 +194,7 @@ def margin_charts(groups: _Groups, agents: Mapping[str, str]) -> list[Chart]:
         levels = (("limit", 0.0),)
         charts.append(Chart(f"margin-{_file(name)}", title, "margin", caption, lines, levels, statistic="least"))
     tightest = sorted(range(len(charts)), key=lambda i: min(min(line.low) for line in charts[i].lines))[:LIMITS_SHOWN]
-    return [
-        chart if i in tightest else Chart(**{**vars(chart), "shown": False}) for i, chart in enumerate(charts)
-    ]  # fmt: skip
+    return [replace(chart, shown=i in tightest) for i, chart in enumerate(charts)]
 
 
 def _least_since(column: NDArray[Any], at: NDArray[np.int64]) -> NDArray[Any]:

@@ -82,17 +82,17 @@ class View:
             pair = int(self.action[h][way[-1][1]])
             if pair == NO_ACTION:
                 break
-            first, end = int(layer.pair_ptr[pair]), int(layer.pair_ptr[pair + 1])
-            edge = first + int(self.world.probabilities[h][first:end].argmax())
+            edges = layer.edges_of(pair)
+            edge = edges[int(self.world.probabilities[h][edges].argmax())]
             way.append((h + 1, int(layer.successor[edge])))
         return way
 
     def edge(self, at: int) -> int:
         """The edge from the at-th to the next place of the path."""
         (h, state), (_, after) = self.path[at], self.path[at + 1]
-        layer, pair = self.world.problem.graph.layers[h], int(self.action[h][state])
-        edges = np.arange(layer.pair_ptr[pair], layer.pair_ptr[pair + 1])
-        return int(edges[layer.successor[edges] == after][0])
+        edge = self.world.problem.graph.layers[h].edge_to(int(self.action[h][state]), after)
+        assert edge is not None
+        return edge
 
     def at_first_sight(self) -> dict[Label, int]:
         """By label, the Class at the first step at which a state can occur, when most of the episode lies ahead."""

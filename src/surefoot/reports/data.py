@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from surefoot.checks import of_kind
 from surefoot.errors import InvalidInput, SurefootError
 from surefoot.reports import charts
 from surefoot.reports.charts import Chart, Curve, paper_bound
+from surefoot.reports.classes import View, classify
 from surefoot.reports.statistics import Price, Summary, prices, summarise
 from surefoot.runs import plans_kept
 from surefoot.runs.ledger import Ledger
@@ -62,6 +64,11 @@ class Report:
     explored: KeptPlans
     prices: tuple[Price, ...]  # of safety
     notes: tuple[str, ...] = field(default_factory=tuple)
+
+    @cached_property
+    def view(self) -> View:
+        """The world by its last kept plan; without one, by the fallback."""
+        return classify(self.world, self.explored.plans[-1] if self.explored.plans else None)
 
 
 @dataclass(frozen=True, eq=False)

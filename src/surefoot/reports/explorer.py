@@ -20,13 +20,12 @@ from numpy.typing import NDArray
 
 from surefoot.estimate.costs import CostBounds
 from surefoot.model.features import Features
-from surefoot.model.graph import NO_ACTION, BoolArray, FloatArray, IntArray
+from surefoot.model.graph import NO_ACTION, BoolArray, FloatArray, IntArray, pointer_of
 from surefoot.model.problem import Problem
 from surefoot.model.rays import FULL
 from surefoot.plan.certify import Certified
 from surefoot.plan.plan import Plan
 from surefoot.plan.purpose import NOT_EXPLORING
-from surefoot.plan.segments import spread
 from surefoot.plan.why import Reasons, reasons
 from surefoot.reports.classes import CLASS_NAMES, NAMES_WITHOUT_TRUTH, truly_safe
 from surefoot.reports.html import filled
@@ -142,11 +141,11 @@ def _by_edge(world: World | Scene, tables: Sequence[FloatArray]) -> FloatArray:
 def _graph(world: World | Scene, intensities: Sequence[FloatArray] | None) -> dict[str, Any]:
     graph = world.problem.graph
     sizes = [graph.n_states(h) for h in range(graph.horizon)]
-    begins = np.concatenate([[0], np.cumsum(sizes)])
+    begins = pointer_of(np.array(sizes))
     safe_states, safe_pairs = _safe(world)
     states, state, actions, action = _names(world, intensities)
     successor = np.concatenate([layer.successor + begins[h + 1] for h, layer in enumerate(graph.layers)])
-    fallbacks = np.concatenate([_marked(layer.n_pairs, layer.fallback_pairs()) for layer in graph.layers])
+    fallbacks = np.concatenate([layer.played_by_fallback() for layer in graph.layers])
     return {
         "layers": begins.tolist(),
         "state_ptr": _pack(_joined([layer.state_ptr for layer in graph.layers]), "<u4"),
@@ -210,7 +209,7 @@ def _features(world: World | Scene) -> dict[str, Any] | None:
     edges: list[int] = []
     for layer in graph.layers:
         single = np.diff(layer.row_ptr) == 1
-        for edge, pair in enumerate(spread(np.arange(layer.n_pairs), layer.pair_ptr).tolist()):
+        for edge, pair in enumerate(layer.edge_pair().tolist()):
             own = layer.per_triplet or bool(single[pair])
             row = edge if layer.per_triplet else int(layer.row_ptr[pair])
             edges.append(number(layer.cost_features, row) if own else NO_FEATURES)
@@ -230,16 +229,9 @@ def _features(world: World | Scene) -> dict[str, Any] | None:
     }
 
 
-def _marked(n: int, which: IntArray) -> NDArray[np.bool_]:
-    marks = np.zeros(n, bool)
-    marks[which] = True
-    return marks
-
-
 def _joined(pointers: Sequence[IntArray]) -> IntArray:
     """The pointers of several steps as one."""
-    lengths = np.concatenate([np.diff(pointer) for pointer in pointers])
-    return np.concatenate([[0], np.cumsum(lengths)])
+    return pointer_of(np.concatenate([np.diff(pointer) for pointer in pointers]))
 
 
 def reasons_of(world: World | Scene, snapshot: Snapshot) -> Reasons:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from html import escape
 from importlib.metadata import version
 from importlib.resources import files
@@ -62,6 +62,19 @@ def scripted(data: Any, code: str = "") -> str:
     code = code or f"<script>\n{shipped('page.js')}\n</script>"
     tip = '<div id="tip" role="tooltip" hidden></div>'
     return f'{tip}\n<script type="application/json" id="data">{page_data(data)}</script>\n{code}'
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], left: Collection[int] = (), name: str = "") -> str:
+    """A table of HTML cells; ``left``: the columns of words, aligned to the left. ``name``: its class."""
+
+    def line(tag: str, cells: Sequence[str], scope: str = "") -> str:
+        looks = (" class=left" if i in left else "" for i in range(len(cells)))
+        return "".join(f"<{tag}{scope}{look}>{cell}</{tag}>" for look, cell in zip(looks, cells, strict=True))
+
+    body = "".join(f"<tr>{line('td', row)}</tr>\n" for row in rows)
+    own = f" class={name}" if name else ""
+    top = f"<thead><tr>{line('th', head, ' scope=col')}</tr></thead>"
+    return f"<div class=scroll><table{own}>{top}<tbody>{body}</tbody></table></div>"
 
 
 def headline_table(rows: Sequence[Mapping[str, str]], more: str = "") -> str:

@@ -19,7 +19,6 @@ from typing import Any, cast
 from surefoot.errors import InvalidInput
 from surefoot.model.limit import Limit
 from surefoot.reports.charts import Chart
-from surefoot.reports.classes import classify
 from surefoot.reports.data import Headline, KeptPlans, Report, Runs, read_runs, read_sweep
 from surefoot.reports.explorer import explorer, explorer_html
 from surefoot.reports.html import (
@@ -33,6 +32,7 @@ from surefoot.reports.html import (
     sectioned,
     stamp,
     svg_of,
+    table,
     whole_page,
     write_figure,
 )
@@ -83,8 +83,7 @@ def report(runs: Runs | PlantRun | Mapping[str, PlantRun], path: str | Path) -> 
     found = read_runs(cast("Runs", runs))
     shown = [chart for chart in found.charts if chart.shown]
     drawn = {each.name: chart_svg(each) for each in shown}
-    view = classify(found.world, found.explored.plans[-1] if found.explored.plans else None)
-    world = svg_of(lambda plt, paper: figure_of(plt, view, paper), "world")
+    world = svg_of(lambda plt, paper: figure_of(plt, found.view, paper), "world")
     with writing(target):
         write_text(target, _page(found, drawn, world, files=False))
     return target
@@ -99,10 +98,8 @@ def _write_chart(chart: Chart, folder: Path) -> str:
 
 
 def _write_world(report: Report, folder: Path) -> str:
-    plans = report.explored.plans
-    view = classify(report.world, plans[-1] if plans else None)
-    write_text(folder / "world.csv", view.csv())
-    return write_figure(lambda plt, paper: figure_of(plt, view, paper), "world", folder)
+    write_text(folder / "world.csv", report.view.csv())
+    return write_figure(lambda plt, paper: figure_of(plt, report.view, paper), "world", folder)
 
 
 # --- the page -------------------------------------------------------------------------------------------
@@ -225,16 +222,13 @@ def _aspect(svg: str) -> float:
 
 def _facts(report: Report) -> str:
     """How many actions of each step are certified, so that nobody has to count them in the picture."""
-    view = classify(report.world, report.explored.plans[-1] if report.explored.plans else None)
+    view = report.view
     kinds = [kind for kind, number in view.count().items() if number]
-    head = "".join(f"<th scope=col>{escape(view.names[kind])}</th>" for kind in kinds)
-    rows = [(f"{h}", [int((row == kind).sum()) for kind in kinds]) for h, row in enumerate(view.pairs)]
-    if len(rows) > MOST_STEPS:
-        rows = []
-    rows.append(("all", [view.count()[kind] for kind in kinds]))
-    body = "".join(f"<tr><td>{h}</td>{''.join(f'<td>{n:,}</td>' for n in counts)}</tr>" for h, counts in rows)
-    table = f"<table><thead><tr><th scope=col>step</th>{head}</tr></thead><tbody>{body}</tbody></table>"
-    return f"<div class=facts><h3>Actions by step</h3><div class=scroll>{table}</div></div>"
+    steps = view.pairs if len(view.pairs) <= MOST_STEPS else ()
+    rows = [[f"{h}", *(f"{(row == kind).sum():,}" for kind in kinds)] for h, row in enumerate(steps)]
+    rows.append(["all", *(f"{view.count()[kind]:,}" for kind in kinds)])
+    counts = table(["step", *(escape(view.names[kind]) for kind in kinds)], rows)
+    return f"<div class=facts><h3>Actions by step</h3>{counts}</div>"
 
 
 def _explorer(explored: KeptPlans, data: Any) -> str:
@@ -244,18 +238,14 @@ def _explorer(explored: KeptPlans, data: Any) -> str:
 
 
 def _runs(report: Report) -> str:
-    rows = "".join(
-        f"<tr><td>{escape(label)}</td><td class=left>{escape(agent)}</td>"
-        f"<td class=left>{escape(json.dumps(dict(options)) if options else 'default')}</td></tr>"
-        for label, agent, options in report.agents
-    )
-    options = json.dumps(dict(report.world_options)) if report.world_options else "default"
+    def told(options: Mapping[str, Any]) -> str:
+        return escape(json.dumps(dict(options)) if options else "default")
+
+    rows = [[escape(label), escape(agent), told(options)] for label, agent, options in report.agents]
     versions = ", ".join(f"{name} {number}" for name, number in report.versions.items())
     seeds = ", ".join(map(str, report.seeds)) if len(report.seeds) <= 20 else f"{len(report.seeds)} of them"
-    head = "<tr><th>label</th><th class=left>agent</th><th class=left>options</th></tr>"
-    world = escape(report.world.digest[:12])
     return (
-        f"<div class=scroll><table><thead>{head}</thead><tbody>{rows}</tbody></table></div>"
-        f"<p class=quiet>Seeds {escape(seeds)}; {report.episodes:,} episodes each; world options: {escape(options)}; "
-        f"world {world}…; {escape(versions)}.</p>"
+        f"{table(['label', 'agent', 'options'], rows, left=(1, 2))}"
+        f"<p class=quiet>Seeds {escape(seeds)}; {report.episodes:,} episodes each; world options: "
+        f"{told(report.world_options)}; world {escape(report.world.digest[:12])}…; {escape(versions)}.</p>"
     )

@@ -20,7 +20,7 @@ from surefoot.plan.plan import Plan
 from surefoot.plan.rays import opening_in_words
 from surefoot.plan.why import Explanation, Kind, explain, reasons
 from surefoot.reports.charts import Chart, Curve
-from surefoot.reports.html import encodable
+from surefoot.reports.html import encodable, table
 from surefoot.reports.pictures.svg import line_chart
 from surefoot.reports.statistics import mean_over_runs
 from surefoot.reports.study_history import Course, History
@@ -109,9 +109,9 @@ def _offered(status: dict[str, Any], problem: Problem) -> str:
         return f"<p>No offer is pending; next comes <b>{_words(status['next'])}</b>.{where}</p>"
     known = pending["certificate"]
     here = problem.bounds[pending["step"]]
-    names = zip(problem.limits, here.tolist(), strict=True)
-    head = "".join(f"<th scope=col>{_words(limit.name)} ≤ {bound:g}</th>" for limit, bound in names)
-    rows = "".join(_successor(row, here.tolist()) for row in known["successors"])
+    limits = [f"{_words(limit.name)} ≤ {bound:g}" for limit, bound in zip(problem.limits, here.tolist(), strict=True)]
+    rows = [_successor(row, here.tolist()) for row in known["successors"]]
+    following = table(["may follow", *limits, "then"], rows, left=(1 + len(limits),))
     by = {"estimate": "certified by estimate", "assumption": "safe by your assumption: the fallback's"}
     why = by.get(known["safe_by"], f"rests on {known['safe_by']}")
     if further := opening_in_words(known["opening"], dict(zip(known["limits"], known["bounds"], strict=True))):
@@ -120,20 +120,17 @@ def _offered(status: dict[str, Any], problem: Problem) -> str:
         f"<p class=offer>Episode {pending['episode']}, step {pending['step']}, state "
         f"<b>{_label(pending['state'])}</b>: take <b class=act>{_label(pending['action'])}"
         f"{at_intensity(pending['intensity'])}</b></p>"
-        f"<p>{_words(why)}. Whatever follows:</p><div class=scroll><table><thead>"
-        f"<tr><th scope=col>may follow</th>{head}<th class=left scope=col>then</th></tr>"
-        f"</thead><tbody>{rows}</tbody></table></div>"
+        f"<p>{_words(why)}. Whatever follows:</p>{following}"
     )
 
 
-def _successor(row: dict[str, Any], bounds: Sequence[float]) -> str:
-    cells = []
+def _successor(row: dict[str, Any], bounds: Sequence[float]) -> list[str]:
+    cells = [_label(row["state"])]
     for upper, bound in zip(row["upper"], bounds, strict=True):
         kept = upper is not None and upper <= bound
         sign = "<span class=good>✓</span>" if kept else "<span class=bad>!</span>"
-        cells.append(f"<td>{sign} at most {_number(upper)}</td>")
-    following = "the end" if row["next_action"] is None else _label(row["next_action"])
-    return f"<tr><td>{_label(row['state'])}</td>{''.join(cells)}<td class=left>{following}</td></tr>"
+        cells.append(f"{sign} at most {_number(upper)}")
+    return [*cells, "the end" if row["next_action"] is None else _label(row["next_action"])]
 
 
 def margin_table(history: History, problem: Problem) -> str:
@@ -148,21 +145,14 @@ def margin_table(history: History, problem: Problem) -> str:
         said = " … ".join(f"{level:g}" for _, level in levels)
         beyond = "" if ever is None or ever <= levels[0][1] else "<small>with noise</small>"
         bound = _largest(course.promised[j] for course in courses[-RECENT:] if course.own == course.asks)
-        rows.append(
-            f"<tr><td>{_words(limit.name)}</td><td>{said}</td><td>{_number(bound)}</td>"
-            f"<td>{_number(late)}</td><td>{_number(ever)}{beyond}</td></tr>"
-        )
-    head = (
-        "<tr><th scope=col>limit</th><th scope=col>bound</th><th scope=col>certified at most, lately</th>"
-        "<th scope=col>measured at most, lately</th><th scope=col>ever</th></tr>"
-    )
+        rows.append([_words(limit.name), said, _number(bound), _number(late), f"{_number(ever)}{beyond}"])
+    head = ["limit", "bound", "certified at most, lately", "measured at most, lately", "ever"]
     note = (
         f"Lately: the last {min(RECENT, len(courses))} episodes. Measurements are noisy, so one may lie above a "
         "limit although the cost does not. Episodes in which the fallback acted are left out of the certified bound: "
         "the fallback's actions are safe by your assumption, whatever their bound."
     )
-    table = f"<table class=margins><thead>{head}</thead><tbody>{''.join(rows)}</tbody></table>"
-    return f"<div class=scroll>{table}</div><p class=quiet>{note}</p>"
+    return f"{table(head, rows, name='margins')}<p class=quiet>{note}</p>"
 
 
 def _highest(courses: Sequence[Course], j: int) -> float | None:
@@ -299,15 +289,10 @@ def following(plan: Plan) -> str:
     found = closest(plan)
     if not found:
         return "<p>Every action that a certified one may lead to is certified, or is proved unsafe.</p>"
-    rows = "".join(_blocked(each) for each in found)
-    head = (
-        "<tr><th scope=col>nearest</th><th class=left scope=col>step, state, action</th>"
-        "<th class=left scope=col>what blocks it</th></tr>"
-    )
+    head = ["nearest", "step, state, action", "what blocks it"]
     return (
         "<p>The actions closest to being certified, among those that certified ones may lead to. Data that narrow the "
-        f"bound would certify them.</p><div class=scroll><table class=next><thead>{head}</thead>"
-        f"<tbody>{rows}</tbody></table></div>"
+        f"bound would certify them.</p>{table(head, map(_blocked, found), left=(1, 2), name='next')}"
     )
 
 
@@ -332,15 +317,13 @@ def closest(plan: Plan, most: int = NEAREST) -> list[Explanation]:
     return [why for _, _, why in sorted(looked)[:most]]
 
 
-def _blocked(why: Explanation) -> str:
+def _blocked(why: Explanation) -> list[str]:
     first, cause = why.chain[0], why.cause
     place = "" if cause is first else f"at step {cause.step}, in state {_label(cause.state)}, "
     to = "" if cause.kind == Kind.LAST else f" towards {_label(cause.successor)}"
     what = f"{place}{_words(cause.limit)} may be {_number(cause.upper)}{to}; the limit is {_number(cause.bound)}"
-    return (
-        f"<tr><td>{_number(cause.upper - cause.bound, 2)} over</td><td class=left>step {first.step}, state "
-        f"{_label(first.state)}, action <b>{_label(first.action)}</b></td><td class=left>{what}</td></tr>"
-    )
+    where = f"step {first.step}, state {_label(first.state)}, action <b>{_label(first.action)}</b>"
+    return [f"{_number(cause.upper - cause.bound, 2)} over", where, what]
 
 
 # --- the rest -------------------------------------------------------------------------------------------
@@ -350,15 +333,11 @@ def events(history: History) -> str:
     """Alarms, acknowledgements, aborts and clock changes, the newest first."""
     if not history.events:
         return "<p>No alarm, no abort, nothing to acknowledge.</p>"
-    rows = "".join(
-        f"<tr><td>{_words(event.time)}</td><td class=left>{_words(event.kind)}</td>"
-        f"<td class=left>{_words(event.words)}</td></tr>"
-        for event in reversed(history.events[-EVENTS_SHOWN:])
-    )
+    newest = reversed(history.events[-EVENTS_SHOWN:])
+    rows = [[_words(event.time), _words(event.kind), _words(event.words)] for event in newest]
     older = len(history.events) - EVENTS_SHOWN
     note = f"<p class=quiet>{older} older ones are in the journal.</p>" if older > 0 else ""
-    head = "<tr><th>time</th><th class=left>what</th><th class=left>words</th></tr>"
-    return f"<div class=scroll><table class=events><thead>{head}</thead><tbody>{rows}</tbody></table></div>{note}"
+    return table(["time", "what", "words"], rows, left=(1, 2), name="events") + note
 
 
 def details(status: dict[str, Any]) -> str:

@@ -19,7 +19,7 @@ from surefoot.estimate.costs import CostData
 from surefoot.estimate.families import of_norms
 from surefoot.estimate.update import CostState, Rows, ValueState, count_cost, count_value, has_grown, rows_of
 from surefoot.estimate.values import ValueData
-from surefoot.model.graph import BoolArray, FloatArray, IntArray, freeze, pool
+from surefoot.model.graph import BoolArray, FloatArray, IntArray, freeze, pool, step_offsets
 from surefoot.runs.record import EpisodeTable
 from surefoot.worlds.sampler import ROOT_3, Sampler
 from surefoot.worlds.world import World
@@ -233,14 +233,9 @@ class Rollout:
             CHANCES: pool(world.cumulative),
             COSTS: pool(world.costs),
         }
-        offsets = np.zeros((graph.horizon, len(pools) + 2), np.int64)
-        for column, (_, where) in pools.items():
-            offsets[:-1, column] = where
-        offsets[:-1, BY_PAIR] = [not layer.per_triplet for layer in graph.layers]
-        sizes = [graph.n_states(h) for h in range(graph.horizon)]
-        offsets[:, STATES] = np.concatenate([[0], np.cumsum(sizes)])[:-1]
+        by_pair = np.array([not layer.per_triplet for layer in graph.layers], np.int64)
         self._graph = Graph(
-            offsets=offsets,
+            offsets=step_offsets(graph, *(begins for _, begins in pools.values()), by_pair),
             pair_ptr=pools[POINTERS][0],
             successor=pools[SUCCESSORS][0],
             reward=pools[REWARDS][0],
@@ -266,7 +261,7 @@ class Rollout:
         )
         self._limits = problem.bounds, problem.violation_thresholds
         learner = agent if isinstance(agent, Learner) else None  # the others get statistics that nobody reads
-        self._costs = CostData(problem, 1.0, of_norms(problem)) if learner is None else learner.costs
+        self._costs = CostData(problem, 1.0, of_norms(problem), shaped=0.0) if learner is None else learner.costs
         self._values = ValueData(problem, 1.0) if learner is None else learner.transitions
 
     def play(self, table: EpisodeTable, first: int, last: int) -> tuple[int, bool]:

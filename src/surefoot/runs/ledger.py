@@ -13,8 +13,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -32,6 +31,7 @@ from surefoot.storage import disk, documents
 from surefoot.storage.disk import write_text
 
 FORMATS = ("parquet", "npz")
+DAMAGED = "the ledger is damaged"
 UNFOLDED = 64  #: a Parquet table may be so many times as large as its file,
 LEAST_BUDGET = 256 << 20  #: or have so many bytes
 
@@ -133,19 +133,19 @@ def load_ledger(path: Path) -> Ledger:
     source = path / "manifest.json"
     if not source.is_file():
         raise UnreadableFile("not a ledger", where=str(path), got="it has no manifest.json")
-    with _blaming(source):
+    with documents.reading(source, DAMAGED):
         manifest = _checked(documents.read_json(source)[0])
         read = {"parquet": _read_parquet, "npz": _read_npz}[manifest["tables"]]
     tables: dict[str, dict[str, NDArray[Any]]] = {}
     for name, kinds in _expected(manifest).items():
         source = path / f"{name}.{manifest['tables']}"
-        with _blaming(source):
+        with documents.reading(source, DAMAGED):
             if _digest(source) != manifest["sha256"].get(source.name):
                 raise UnreadableFile("the table is not the one that was written")
             tables[name] = read(source, kinds)
             _refuse_columns({column: array.dtype for column, array in tables[name].items()}, kinds)
             _refuse_uneven(tables[name], manifest["done"], exactly=name == "episodes")
-    with _blaming(path / "manifest.json"):
+    with documents.reading(path / "manifest.json", DAMAGED):
         _compare(manifest["summary"], **tables)
     return Ledger(manifest, **tables)
 
@@ -221,18 +221,6 @@ def _compare(
 def _digest(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-@contextmanager
-def _blaming(source: Path) -> Iterator[None]:
-    """Turn any failure to read a file into one error that names it."""
-    try:
-        yield
-    except UnreadableFile as error:
-        got = ": ".join(part for part in (error.where, error.got) if part)[:300]
-        raise UnreadableFile(error.rule, where=str(source), got=got, fix=error.fix) from error
-    except Exception as error:  # pyarrow, json and the file system each have their own
-        raise UnreadableFile("the ledger is damaged", where=str(source), got=repr(error)[:300]) from error
 
 
 Kinds = Mapping[str, np.dtype[Any]]

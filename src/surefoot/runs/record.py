@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -84,6 +84,9 @@ class EpisodeTable:
         return EpisodeTable(**{name: column[:n] for name, column in self.columns().items()})
 
 
+_KINDS = {"list[int]": np.int64, "list[float]": np.float64, "list[bool]": np.bool_}
+
+
 @dataclass(eq=False)
 class PlanTable:
     """A row per plan that was in force for at least one episode."""
@@ -100,19 +103,7 @@ class PlanTable:
     value_event: list[bool] = field(default_factory=list)  # all true μ within their ellipsoids
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        kinds = {
-            "number": np.int64,
-            "first_episode": np.int64,
-            "certified_pairs": np.int64,
-            "certified_states": np.int64,
-            "gap": np.float64,
-            "to_gain": np.float64,
-            "value": np.float64,
-            "consistent": np.bool_,
-            "cost_event": np.bool_,
-            "value_event": np.bool_,
-        }
-        return {name: np.array(getattr(self, name), kind) for name, kind in kinds.items()}
+        return {each.name: np.array(getattr(self, each.name), _KINDS[str(each.type)]) for each in fields(self)}
 
     @classmethod
     def of(cls, columns: dict[str, NDArray[Any]]) -> PlanTable:

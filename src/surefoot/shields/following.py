@@ -109,13 +109,10 @@ class Follower:
                 got=error.got,
                 fix="Declare it among the successors: without it nothing that follows is certified.",
             ) from error
-        layer = self._layers[h]
-        first, end = layer.pair_ptr[pair : pair + 2].tolist()
-        following = layer.successor[first:end].tolist()
-        if self._lost or state not in following:
+        edge = self._layers[h].edge_to(pair, state)
+        if self._lost or edge is None:
             self._stray(h + 1, state)
         else:
-            edge = first + following.index(state)
             if place.problem.shared_offsets and int(self._allowed.plan.values.action[h][place.state]) != pair:
                 place.strayed = True  # whoever chose otherwise may have seen the offset of this episode
             place.move(edge)

@@ -71,8 +71,8 @@ class Reader(ABC):
         """(n,) the pair that each of the environment's actions plays; NO_ACTION where it does not exist."""
         found = self._known.get((h, state))
         if found is None:
-            first, end = self._problem.graph.layers[h].state_ptr[state : state + 2].tolist()
-            found = self._known[h, state] = np.array(self._find_pairs(h, range(first, end)))
+            own = self._problem.graph.layers[h].pairs_of(state)
+            found = self._known[h, state] = np.array(self._find_pairs(h, own))
         return found
 
     def action(self, h: int, state: int, pair: int) -> int:

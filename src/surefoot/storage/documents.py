@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from surefoot.errors import UnreadableFile
+from surefoot.errors import SurefootError, UnreadableFile
 
 # Parsed JSON takes up to 25 times its size, most of it for brackets: together these bound it near 1 GiB.
 MAX_BYTES = 64 << 20
@@ -23,13 +23,17 @@ MAX_TOML = 1 << 20  # bytes
 
 
 @contextmanager
-def reading(path: Path, rule: str) -> Iterator[None]:
-    """Turn whatever goes wrong while a file is read into one error that names it."""
+def reading(path: Path, damaged: str) -> Iterator[None]:
+    """Turn whatever goes wrong while a file is read into one error that names it; ``damaged``: the rule where the fault
+    is not one that surefoot looks for in files."""
     try:
         yield
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        got = str(error) if isinstance(error, UnreadableFile) else repr(error)
-        raise UnreadableFile(rule, where=str(path), got=got) from error
+    except UnreadableFile as error:
+        got = ": ".join(part for part in (error.where, error.got) if part)[:300]
+        raise UnreadableFile(error.rule, where=str(path), got=got, fix=error.fix) from error
+    except Exception as error:  # numpy, pyarrow, json and the file system each have their own
+        got = str(error) if isinstance(error, SurefootError) else repr(error)
+        raise UnreadableFile(damaged, where=str(path), got=got[:300]) from error
 
 
 def read_json(path: Path, fix: str = "") -> tuple[Any, int]:

@@ -40,17 +40,26 @@ class ReadAhead:
     """Reads some arrays from their first byte to their last while somebody walks over them; a context, at the end of
     which the thread is gone and the files are closed. Arrays in memory are left alone."""
 
-    def __init__(self, arrays: Iterable[NDArray[Any]]) -> None:
+    def __init__(self, arrays: Iterable[NDArray[Any]], only: Iterable[tuple[float, float]] = ((0.0, 1.0),)) -> None:
+        """``only``: the shares of every array that will be wanted, from … to."""
         self._arrays = {id(x): x for x in arrays if getattr(x, "_mmap", None) is not None and x.nbytes}.values()
         self._mapped: list[_Mapped] = []
         self._pieces = self._asked = self._there = 0
         self._under_way = deque[Future[None]]()
+        self._only, self._wanted = only, set[int]()
         self._thread = ThreadPoolExecutor(1, "read-ahead")
 
     def __enter__(self) -> ReadAhead:
         if hasattr(os, "preadv"):  # without it the system reads when a page is wanted
-            self._mapped = [_opened(x) for x in self._arrays]
+            try:
+                for x in self._arrays:
+                    self._mapped.append(_opened(x))
+            except OSError:
+                self.__exit__()  # those before it
+                raise
             self._pieces = math.ceil(max((each.size for each in self._mapped), default=0) / PIECE)
+            for first, end in self._only:
+                self._wanted.update(range(math.floor(first * self._pieces), math.ceil(end * self._pieces)))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -69,6 +78,8 @@ class ReadAhead:
             self._there += 1
 
     def _read(self, piece: int) -> None:
+        if piece not in self._wanted:
+            return
         buffer = memoryview(bytearray(_BUFFER))
         for file, name, first, size in self._mapped:
             at, end = (first + size * n // self._pieces for n in (piece, piece + 1))

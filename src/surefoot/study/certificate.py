@@ -147,7 +147,7 @@ def certificate_for(standing: Standing, pair: int, chosen: tuple[Point, int] | N
     layer = problem.graph.layers[h]
     certified = bool(plan.certified_sets.pairs[h][pair])
     if chosen is None:
-        reached = layer.successor[int(layer.pair_ptr[pair]) : int(layer.pair_ptr[pair + 1])]
+        reached = layer.successors_of(pair)
         uppers, safe_by = _uppers(standing, h, pair), _safe_by(standing, pair)
     else:
         point, choice = chosen
@@ -182,10 +182,8 @@ def certificate_for(standing: Standing, pair: int, chosen: tuple[Point, int] | N
 def _uppers(standing: Standing, h: int, pair: int) -> FloatArray:
     """(n, m) for each successor of a pair the upper bounds of its costs."""
     layer, upper = standing.problem.graph.layers[h], standing.agent.plan.bounds.upper[h]
-    own: FloatArray = upper[int(layer.row_ptr[pair]) : int(layer.row_ptr[pair + 1])]
-    if layer.per_triplet:
-        return own
-    return np.repeat(own.max(axis=0)[None, :], int(layer.pair_ptr[pair + 1] - layer.pair_ptr[pair]), axis=0)
+    own: FloatArray = upper[layer.own_rows(pair)]
+    return own if layer.per_triplet else np.repeat(own.max(axis=0)[None, :], len(layer.edges_of(pair)), axis=0)
 
 
 def _promise(standing: Standing, safe_by: str) -> str:
@@ -207,9 +205,7 @@ def _safe_by(standing: Standing, pair: int) -> str:
         return "nothing"
     if standing.safe_mode:
         return BEFORE_THE_ALARM
-    edges = slice(int(layer.pair_ptr[pair]), int(layer.pair_ptr[pair + 1]))
-    kept = within_limits(_uppers(standing, h, pair), agent.problem.bounds[h])
-    reached = layer.successor[edges]
+    kept, reached = within_limits(_uppers(standing, h, pair), agent.problem.bounds[h]), layer.successors_of(pair)
     kept &= plan.certified_sets.states[h + 1][reached]
     if h + 1 == graph.horizon - 1 and plan.bounds.terminal_upper is not None:  # −∞ where there is no cost
         kept &= within_limits(plan.bounds.terminal_upper[reached], agent.problem.bounds[-1])

@@ -11,7 +11,7 @@ a reading was learned from, and logs did not name their episodes (spec 3).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -111,14 +111,13 @@ def _other_graph(old: Problem, new: Problem) -> str:
 def _other_layers(old: Problem, new: Problem) -> str:
     for h, layer in enumerate(old.graph.layers):
         states, later = old.naming.states[h], new.graph.layers[h]
-        ends = layer.pair_ptr.tolist()
         for i in range(layer.n_states):
             chosen = old.fallback_action(h, states[i])
             if layer.fallback[i] != NO_ACTION and new.fallback_action(h, states[i]) != chosen:
                 return f"step {h}, state {states[i]!r}: another action of the fallback"
-            for pair in range(int(layer.state_ptr[i]), int(layer.state_ptr[i + 1])):
+            for pair in layer.pairs_of(i):
                 action = old.naming.action(layer, h, pair)
-                for edge in range(ends[pair], ends[pair + 1]):
+                for edge in layer.edges_of(pair):
                     after = old.naming.states[h + 1][int(layer.successor[edge])]
                     same = new.edge_index(h, states[i], action, after)
                     costs = layer.cost_features[layer.rows_of(edge)], later.cost_features[later.rows_of(same)]
@@ -190,34 +189,34 @@ def other_graph(old: Problem, new: Problem) -> str:
 
 
 def _same_rays(was: Rays, now: Rays) -> bool:
-    pairs = (was.center, now.center), (was.cost_features, now.cost_features)
-    return all(np.array_equal(one, other[: len(one)]) for one, other in pairs)
+    return not _changed(was, now, ("center", "cost_features"))
+
+
+def _changed(was: object, now: object, names: Iterable[str]) -> str:
+    """The first of these arrays that was not merely appended to; '' where all were. None counts as empty."""
+    for name in names:
+        one, other = getattr(was, name), getattr(now, name)
+        if (one is None) != (other is None):
+            return name
+        if one is not None and not np.array_equal(np.asarray(one), np.asarray(other)[: len(one)]):
+            return name
+    return ""
 
 
 def _layer(was: Layer, now: Layer) -> str:
-    for name in ("state_ptr", "pair_ptr", "row_ptr", "reward", "cost_features", "transition_features", "fallback"):
-        one, other = getattr(was, name), getattr(now, name)
-        if len(other) < len(one) or not np.array_equal(one, other[: len(one)]):
-            return name
+    arrays = ("state_ptr", "pair_ptr", "row_ptr", "reward", "cost_features", "transition_features", "fallback")
+    if name := _changed(was, now, (*arrays, "forbidden")):
+        return name
     led = was.successor != OUTSIDE
     if not np.array_equal(was.successor[led], now.successor[: was.n_edges][led]):
-        return "successors"
-    if (now.fallback[was.n_states :] != NO_ACTION).any():
-        return "fallback"
-    return "" if np.array_equal(was.forbidden, now.forbidden[: was.n_states]) else "forbidden states"
+        return "successor"
+    return "fallback" if (now.fallback[was.n_states :] != NO_ACTION).any() else ""
 
 
 def _end(was: Terminal, now: Terminal) -> str:
-    for name in ("reward", "has_cost", "forbidden", "fallback_reached"):
-        one, other = getattr(was, name), getattr(now, name)
-        if len(other) < len(one) or not np.array_equal(one, other[: len(one)]):
-            return name
-    if now.fallback_reached[was.n_states :].any() or (was.cost_features is None) != (now.cost_features is None):
-        return "costs"
-    if was.cost_features is None or now.cost_features is None:
-        return ""
-    one, other = np.asarray(was.cost_features), np.asarray(now.cost_features)
-    return "" if np.array_equal(one, other[: was.n_states]) else "costs"
+    if name := _changed(was, now, ("reward", "has_cost", "forbidden", "fallback_reached", "cost_features")):
+        return name
+    return "fallback_reached" if now.fallback_reached[was.n_states :].any() else ""
 
 
 # --- what differs between two declarations, said so that a person sees what was changed ------------------------

@@ -16,12 +16,11 @@ from typing import Any
 import numpy as np
 
 from surefoot.errors import AssumptionBroken, InvalidInput, OutOfOrder, UnreadableFile
-from surefoot.model.graph import NO_ACTION, FloatArray
+from surefoot.model.graph import NO_ACTION
 from surefoot.model.labels import label_of
 from surefoot.model.plant.plant import Plant
 from surefoot.model.rays import FULL
 from surefoot.plan.centres import CentreValues
-from surefoot.plan.plan import Plan
 from surefoot.plan.point import Point, at_point
 from surefoot.storage.disk import FileLayer, writing
 from surefoot.study.records import Record
@@ -36,8 +35,7 @@ class Exact:
 
     def __init__(self, plant: Plant | None) -> None:
         self.plant = plant
-        self._centres: CentreValues | None = None
-        self._steers: tuple[Plan | None, tuple[FloatArray, ...]] = (None, ())
+        self._centres = None if plant is None else CentreValues(plant)
 
     def given(self) -> Plant:
         if self.plant is None:
@@ -56,11 +54,8 @@ class Exact:
         """What the plan in force certifies where the plant is."""
         plant, place, plan = self.given(), standing.place, standing.agent.plan
         assert place is not None
-        if self._centres is None:
-            self._centres = CentreValues(plant)
-        if self._steers[0] is not plan:
-            self._steers = (plan, self._centres.of(plan))
-        return at_point(plant, plan, self._steers[1], place.step, standing.exact)
+        assert self._centres is not None
+        return at_point(plant, plan, self._centres.of(plan), place.step, standing.exact)
 
     def choose(self, standing: Standing, point: Point) -> int:
         """The choice to offer: the best input that is proved at the exact state, or the fallback's."""

@@ -153,8 +153,9 @@ def first_record(wishes: Wishes) -> tuple[Standing, Record]:
     problem, path = wishes.problem, wishes.path
     if problem is None:
         raise InvalidInput("there is no study here yet", where=str(path), fix="Give the problem to begin one.")
-    p = probability("failure_probability", _or(wishes.failure_probability, FAILURE_PROBABILITY))
-    alpha = probability("false_alarm", _or(wishes.false_alarm, FALSE_ALARM))
+    p, alpha = wishes.failure_probability, wishes.false_alarm
+    p = probability("failure_probability", FAILURE_PROBABILITY if p is None else p)
+    alpha = probability("false_alarm", FALSE_ALARM if alpha is None else alpha)
     options = plain_options(wishes.options)
     agent = wishes.agent or LsviNew.name
     kind, own = AGENTS.kind(agent), ("problem", "failure_probability")
@@ -194,10 +195,6 @@ def refuse_unaudited(constants: Mapping[str, Any]) -> None:
             got=f"left out: {', '.join(missing)}",
             fix="Keep them, or use surefoot.run, which needs no audit.",
         )
-
-
-def _or(value: float | None, default: float) -> float:
-    return default if value is None else value
 
 
 # --- one that is there ----------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ was not measured.
     journal · ``plant`` null, or of a study of a plant its ``file`` and the ``sha256`` of that · ``failure_probability``
     p of the whole study · ``false_alarm`` α of the whole study · ``agent`` its name, "lsvi-new" or "lsvi-new-paper" ·
     ``options`` of the agent, as given · ``share`` the failure probability of epoch 0, p/2 · ``constants`` of the agent
-    of epoch 0 (``agent.constants``: failure_probability = share, ridges, ridge_ratios, …) · ``despite`` null, or
+    of epoch 0 (``agent.constants``: failure_probability = share, ridges, shaped, …) · ``despite`` null, or
     where :func:`surefoot.check` finds errors in the problem: ``findings``, what it says, and ``reason``, why a person
     begins the study anyway.
 **begin** (an episode; none is under way)
@@ -60,7 +60,7 @@ was not measured.
     dropped · ``epoch`` from here on: one more after a discard, else as before · ``share`` the failure probability of
     that epoch k, p·2^-(k+1) · ``monitor`` number of the monitor that starts here, 1, 2, …; monitor i (0 from the first
     record on) works at the false-alarm level α·2^-(i+1) · ``constants`` of the agent from here on; with another problem
-    and the data kept, ridges and ridge_ratios stay, which are fixed before any data · ``problem`` digest of the
+    and the data kept, ridges, shaped and ridge_ratios stay, fixed before any data · ``problem`` digest of the
     declaration from here on · ``problem_file`` its file: the one before, or ``problem-<n>.json`` or ``.npz`` ·
     ``changes`` a list of: "data discarded", "larger noise", "wider support", "larger norm or misspecification",
     "anchors dropped", "anchors trusted" (kept over a discard: a person vouches) · ``despite`` as in the opening, of

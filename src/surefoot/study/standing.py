@@ -265,7 +265,7 @@ class Standing(State):
     def _named(self, record: Record) -> Problem:
         """The problem that a record names: the one at hand, which may be able to grow, or that of its file."""
         near, self.at_hand = self.at_hand, None
-        return near if near is not None and near.digest == record["problem"] else self._declarations(record)
+        return near if near is not None and near.digest == record["problem"] else self._declared_by(record)
 
     # --- growth -----------------------------------------------------------------------------------------
 

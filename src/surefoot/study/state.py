@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,7 @@ class State:
     @unruffled
     def __init__(self, problem: Problem, opened: Record, monitor: MonitorFactory, declared: Declarations) -> None:
         self.problem = problem  # as declared now
+        self._began = problem.first
         self.declared: Record = {key: opened[key] for key in ("problem", "problem_file")}
         self.opened_with: str = opened["problem"]
         self._declarations = declared
@@ -66,6 +68,11 @@ class State:
         self._employ(self._new_agent(problem, 0, None), 0)
         self.monitor = self.new_monitor(self.problem, self.monitor_number)
 
+    def _declared_by(self, record: Record) -> Problem:
+        """The problem that a record names, from its file; a graph that grows has begun as the study's."""
+        found = self._declarations(record)
+        return found if found.graph.beyond is None else replace(found, began=self._began)
+
     def _employ(self, agent: LookAhead, n: int) -> None:
         """Continue with an agent whose plan knows no data yet."""
         self.share = share(self.failure_probability, self.epoch)
@@ -94,7 +101,7 @@ class State:
     @property
     def fixed(self) -> Record:
         """The constants that are fixed before any data, and stay as long as data are kept (spec 3)."""
-        return {name: self.constants[name] for name in ("ridges", "ridge_ratios") if name in self.constants}
+        return {name: self.constants[name] for name in ("ridges", "shaped", "ridge_ratios") if name in self.constants}
 
     def new_monitor(self, problem: Problem, number: int) -> Monitor:
         return self._monitor_factory(problem, share(self.false_alarm, number))
@@ -111,7 +118,7 @@ class State:
         vars(self).update(scalars)
         self.rows_at_snapshot = self.rows
         if self.declared["problem"] != self.problem.digest:
-            self.problem = self._declarations(self.declared)
+            self.problem = self._declared_by(self.declared)
             if self.problem.graph.beyond is not None:
                 self.agent.problem = self.problem  # the plan is made again below
         if self.epoch or self.kept is not None:

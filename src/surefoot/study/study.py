@@ -27,6 +27,7 @@ from surefoot.model.labels import Label, label_of, shown
 from surefoot.model.measured import Cost, measured
 from surefoot.model.plant.plant import Plant
 from surefoot.model.problem import Problem
+from surefoot.model.rules import check_flag
 from surefoot.monitor.monitor import Monitor
 from surefoot.storage.disk import FileLayer
 from surefoot.study import certificate, declaring, exporting, opening, records
@@ -338,7 +339,7 @@ class Study(Held):
         with self._calls:
             standing = self._ready()
             assert self._journal is not None
-            discard, trust = _flag("discard_data", discard_data), _flag("trust_anchors", trust_anchors)
+            discard, trust = check_flag("discard_data", discard_data), check_flag("trust_anchors", trust_anchors)
             answer = Answer(_text("reason", reason), discard, noise, problem, trust, despite, alarms)
             entries = acknowledge_entries(standing, answer, self.path, self._layer, self._journal.records)
             self._do("acknowledge", entries)
@@ -363,13 +364,7 @@ class Study(Held):
         ``exploit``: without exploration bonuses, for a plant that must not explore any more; still certified.
         """
         with self._calls:
-            return exporting.write_policy(self._standing, Path(path), start, _flag("exploit", exploit))
-
-
-def _flag(name: str, value: object) -> bool:
-    if type(value) is not bool:
-        raise InvalidInput(f"{name} is true or false", got=shown(value))
-    return value
+            return exporting.write_policy(self._standing, Path(path), start, check_flag("exploit", exploit))
 
 
 def _whole_or_none(episode: object) -> None:

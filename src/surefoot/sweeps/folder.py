@@ -202,17 +202,10 @@ def open_folder(root: str | Path) -> Folder:
     if not source.is_file():
         got = f"it has no {MANIFEST}" if root.is_dir() else "no such directory"
         raise UnreadableFile("not a directory of runs", where=str(root), got=got, fix=_MAKE_ONE)
-    try:
+    with documents.reading(source, "the manifest is damaged"):
         folder = Folder(root, _checked(documents.read_json(source)[0]))
         if not set(folder.manifest["snapshots"]["seeds"]) <= set(folder.spec.seeds):
             raise UnreadableFile("snapshots of a seed that is not run", where="$.snapshots.seeds")
-    except UnreadableFile as error:
-        got = ": ".join(part for part in (error.where, error.got) if part)[:300]
-        raise UnreadableFile(error.rule, where=str(source), got=got, fix=error.fix) from error
-    except InvalidInput as error:
-        raise UnreadableFile("the manifest is not valid", where=str(source), got=str(error)[:300]) from error
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise UnreadableFile("the manifest is damaged", where=str(source), got=repr(error)[:300]) from error
     return folder
 
 

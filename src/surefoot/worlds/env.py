@@ -207,14 +207,14 @@ class SurefootEnv(gymnasium.Env[Observation, Any]):
         if isinstance(action, bool) or not isinstance(action, (int, np.integer)):
             raise InvalidInput("action must be a whole number", got=repr(action))
         layer, state = self._world.problem.graph.layers[self._layer], self._state
-        first, end = int(layer.state_ptr[state]), int(layer.state_ptr[state + 1])
-        if 0 <= action < end - first:
-            return first + int(action), True
+        own = layer.pairs_of(state)
+        if 0 <= action < len(own):
+            return own[int(action)], True
         if self._unknown_action == "error":
             where = self._world.problem.naming.at_state(self._layer, state)
-            raise InvalidInput("no such action", where=where, got=repr(int(action)), fix=f"It has {end - first}.")
+            raise InvalidInput("no such action", where=where, got=repr(int(action)), fix=f"It has {len(own)}.")
         fallback = int(layer.fallback[state])
-        return (first if fallback == NO_ACTION else fallback), False
+        return (own.start if fallback == NO_ACTION else fallback), False
 
     def _number(self, *costs: FloatArray | None) -> float:
         """The excess over all limits in one number, see above."""

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from surefoot.checks import whole
 from surefoot.errors import InvalidInput, UnknownLabel
 from surefoot.model.graph import FloatArray
 from surefoot.model.rays import FULL
@@ -42,15 +43,13 @@ class Sampler:
     """One seeded source of transitions and measurements. Make one with ``world.sampler(seed)``."""
 
     def __init__(self, world: World, seed: int) -> None:
-        if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-            raise InvalidInput("seed must be a whole number, zero or more", got=repr(seed))
         if world.problem.graph.several_rows:
             raise InvalidInput(
                 "costs cannot be sampled where actions have several cost rows",
                 got="some action has several: what is measured lies between them, and the world does not say where",
                 fix="Simulate the plant itself, and use agent.observe(…, features=…) to say where a cost was measured.",
             )
-        seed = int(seed)
+        seed = whole("seed", seed, 0)
         self._world = world
         self._transitions = stream(seed, "transitions")
         self._noise = stream(seed, "noise")

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surefoot.errors import InvalidInput
+from surefoot.checks import refuse_first
 from surefoot.model.features import Features, pieces, table_times
 from surefoot.model.graph import FloatArray, IntArray, Layer, freeze, made_once
 from surefoot.model.problem import Problem
@@ -45,27 +45,23 @@ def probability_tables(problem: Problem, transition: FloatArray) -> tuple[FloatA
 
 def _probabilities(problem: Problem, h: int, layer: Layer, mu: FloatArray) -> FloatArray:
     p: FloatArray = table_times(layer.transition_features, mu)
-    negative = np.flatnonzero(~(p >= -NEGATIVE_PROBABILITY))  # a NaN is not
-    if len(negative):
-        edge = int(negative[0])
-        raise InvalidInput(
-            "probability is negative",
-            where=problem.naming.at_edge(layer, h, edge),
-            got=f"⟨μ, φ⟩ = {float(p[edge])!r}",
-            fix="Correct the transition parameters or the transition features.",
-        )
+    refuse_first(
+        ~(p >= -NEGATIVE_PROBABILITY),  # a NaN is not
+        "probability is negative",
+        partial(problem.naming.at_edge, layer, h),
+        fix="Correct the transition parameters or the transition features.",
+        got=lambda edge: f"⟨μ, φ⟩ = {float(p[edge])!r}",
+    )
     starts = layer.pair_ptr[:-1]
     np.maximum(p, 0.0, out=p)
     sums: FloatArray = np.add.reduceat(p, starts)
-    wrong = np.flatnonzero(~(np.abs(sums - 1.0) <= PROBABILITY_SUM))
-    if len(wrong):
-        pair = int(wrong[0])
-        raise InvalidInput(
-            "probabilities do not sum to one over the declared successors",
-            where=problem.naming.at_pair(layer, h, pair),
-            got=f"sum {float(sums[pair])!r}",
-            fix="Correct the transition parameters, or declare the successors that are missing.",
-        )
+    refuse_first(
+        ~(np.abs(sums - 1.0) <= PROBABILITY_SUM),
+        "probabilities do not sum to one over the declared successors",
+        partial(problem.naming.at_pair, layer, h),
+        fix="Correct the transition parameters, or declare the successors that are missing.",
+        got=lambda pair: f"sum {float(sums[pair])!r}",
+    )
     p /= np.repeat(sums, np.diff(layer.pair_ptr))
     return freeze(p)
 
@@ -188,10 +184,8 @@ def _costs(x: Features, gamma: FloatArray, extra: FloatArray | None, place: Call
         table: FloatArray = table_times(x, gamma.T)
         if extra is not None:
             table += extra
-    bad = np.flatnonzero(~np.isfinite(table).all(axis=1))
-    if len(bad):
-        row = int(bad[0])
-        raise InvalidInput("cost is not finite", where=place(row), got=repr(table[row].tolist()))
+    bad = ~np.all(np.isfinite(table), axis=1)
+    refuse_first(bad, "cost is not finite", place, got=lambda row: repr(table[row].tolist()))
     return table
 
 

@@ -61,7 +61,7 @@ class Baseline(Learner):
             value_ridge=given.value_ridge,
             optimism=given.optimism,
         )
-        self._store(ridges=costs.ridges, value_ridge=values.ridge, optimism=values.optimism)
+        self._store(ridges=costs.ridges, shaped=costs.shaped, value_ridge=values.ridge, optimism=values.optimism)
         super().__init__(problem, self.options, costs, values)
 
     def _prepare(self, problem: Problem) -> None:
@@ -75,8 +75,15 @@ class Baseline(Learner):
 
     def _confidence_in_costs(self, problem: Problem) -> CostConfidence:
         """What the cost bounds rest on: the proved ones, but for who has others."""
-        p, ridges = self.options.failure_probability, self.options.ridges
-        return cost_confidence(problem, failure_probability=p, ridges=ridges, multipliers=MULTIPLIERS, scale=1.0)
+        given = self.options
+        return cost_confidence(
+            problem,
+            failure_probability=given.failure_probability,
+            multipliers=MULTIPLIERS,
+            scale=1.0,
+            ridges=given.ridges,
+            shaped=given.shaped,
+        )
 
     @property
     def guaranteed(self) -> bool:

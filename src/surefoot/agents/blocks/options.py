@@ -33,6 +33,7 @@ class BaselineOptions(LearnerOptions):
     failure_probability: float = option(0.05, probability)
     replan_growth: float = option(0.1, at_least, 0.0)
     ridges: Sequence[float] | None = None
+    shaped: float | None = None
     value_ridge: float = 1.0
     optimism: float = 1.0
 

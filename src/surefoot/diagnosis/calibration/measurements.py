@@ -111,8 +111,8 @@ def _as_played(problem: Problem, row: LoggedTransition) -> LoggedTransition:
         return row
     layer, centre, edge = problem.graph.layers[row.step], int(problem.graph.rays[row.step].center[row.pair]), row.edge
     if edge != OUTSIDE:
-        own = range(*layer.pair_ptr[centre : centre + 2].tolist())
-        edge = next((each for each in own if layer.successor[each] == layer.successor[edge]), OUTSIDE)
+        found = layer.edge_to(centre, int(layer.successor[edge]))
+        edge = OUTSIDE if found is None else found
     return replace(row, pair=centre, edge=edge, intensity=FULL)
 
 

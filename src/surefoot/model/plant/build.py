@@ -1,6 +1,6 @@
 """From functions on a box of states to the arrays of a Problem (spec 9).
 
-Pairs are numbered cell·U + input; one more state, the last, stands for all that is outside the box. It is forbidden.
+Pairs are numbered cell·U + input; the last state stands for everything outside the box, and is forbidden.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from surefoot.model.graph import FloatArray, IntArray
+from surefoot.model.graph import FloatArray, IntArray, pointer_of
 from surefoot.model.plant.cells import Cells, Inputs
 from surefoot.model.plant.measures import Measures
 from surefoot.model.plant.reach import Boxes, chances, corner_values, grid_points, successors
@@ -36,7 +36,7 @@ class Step:
     center_cost_features: FloatArray | None = None  # (rows, dc), where they are not those of the centre's own pair
 
     def sharing(self, before: Step) -> Step:
-        """The same step, with the arrays of the step before in place of equal ones."""
+        """This step, sharing every array that equals the previous step's."""
         kept = {}
         for field in fields(self):
             own, old = getattr(self, field.name), getattr(before, field.name)
@@ -54,15 +54,16 @@ def build_step(plant: Plant, h: int) -> Step:
         boxes = [reach.of_cells(cells, h, u) for u in inputs.values]
     else:
         boxes = reach.of_rays(cells, h, inputs, centre)
-    pair_ptr, following = _successors(cells, inputs, boxes)
+    pair_ptr, following, found = _successors(cells, inputs, boxes)
     zero: Corners | None = None
     if measures.of_next:
         corners, zero = _next_corners(cells, inputs, boxes, measures, centre, h)
     else:
         corners = _corners(cells, inputs, measures, h)
     rows, row_ptr = _rows(plant, corners)
-    landing = np.ones((len(following), len(reach.models)))
-    landing[:-1] = chances(cells, reach, h, inputs.values, pair_ptr, following, plant.quadrature)[:-1]
+    landing, every = np.ones((len(following), len(reach.models))), np.arange(cells.number)
+    for u, (ptr, met, edges) in zip(inputs.values, found, strict=True):
+        landing[edges] = chances(cells, reach, h, u, every, ptr, met, plant.quadrature)
     rewards = np.stack([plant.rewards(h, x, u) for u in inputs.values], axis=1)  # they steer values only
     return Step(
         pair_ptr=pair_ptr,
@@ -77,30 +78,35 @@ def build_step(plant: Plant, h: int) -> Step:
     )
 
 
-def _successors(cells: Cells, inputs: Inputs, boxes: Sequence[Boxes]) -> tuple[IntArray, IntArray]:
-    """(pair_ptr, successor) of all pairs, the one of the outside last."""
+def _successors(
+    cells: Cells, inputs: Inputs, boxes: Sequence[Boxes]
+) -> tuple[IntArray, IntArray, list[tuple[IntArray, IntArray, IntArray]]]:
+    """(pair_ptr, successor) of all pairs, with the outside's last; and for each input, where the successors of each
+    cell begin, what they are, and which triplets they become."""
     found = [successors(cells, own) for own in boxes]
     counts = np.empty((cells.number, len(inputs)), np.int64)
     for number, (ptr, _) in enumerate(found):
         counts[:, number] = np.diff(ptr)
-    pair_ptr = np.concatenate([[0], np.cumsum(np.append(counts.reshape(-1), 1))])
+    pair_ptr = pointer_of(np.append(counts.reshape(-1), 1))
     kind = np.int32 if cells.number < np.iinfo(np.int32).max else np.int64
-    following = np.empty(pair_ptr[-1], kind)
+    following, placed = np.empty(pair_ptr[-1], kind), list[tuple[IntArray, IntArray, IntArray]]()
     for number, (ptr, met) in enumerate(found):
         begins = pair_ptr[:-1][number : cells.number * len(inputs) : len(inputs)]
-        following[np.repeat(begins - ptr[:-1], np.diff(ptr)) + np.arange(len(met))] = met
+        edges = np.repeat(begins - ptr[:-1], np.diff(ptr)) + np.arange(len(met))
+        following[edges] = met
+        placed.append((ptr, met, edges))
     following[-1] = cells.outside
-    return pair_ptr, following
+    return pair_ptr, following, placed
 
 
 Corners = tuple[int, Iterator[tuple[int, int, FloatArray]]]
-"""How many rows each pair has, and (number of the input, number of the row, features (dc, cells)) of all of them."""
+"""Rows per pair, and each row as (input, number of the row within the pair, features (dc, cells))."""
 
 
 def _corners(cells: Cells, inputs: Inputs, measures: Measures, h: int) -> Corners:
     """The features at the corners of every cell, for every input.
 
-    Corners that differ only in coordinates which the features do not depend on have the same row: it stands there once.
+    Corners that differ only in coordinates that the features ignore share one row.
     """
     found = [measures.at(h, grid_points(cells), u, None) for u in inputs.values]
     moving = [d for d in range(cells.dim) if any(_depends(cells, values, d) for values in found)]
@@ -114,8 +120,8 @@ def _corners(cells: Cells, inputs: Inputs, measures: Measures, h: int) -> Corner
 def _next_corners(
     cells: Cells, inputs: Inputs, boxes: Sequence[Boxes], measures: Measures, centre: IntArray | None, h: int
 ) -> tuple[Corners, Corners]:
-    """The same where the next state matters: at the corners of every cell and of the boxes of what may follow it; and
-    there with the cell's centre input: between both a ray has its features, with all that may follow along it."""
+    """The features where the next state matters: at the corners of every cell and of the boxes of its next states; and
+    the same with the input from which the cell's rays begin. A ray's features lie between the two, whatever follows."""
     ends, found = np.stack(cells.bounds(np.arange(cells.number))), list[list[FloatArray]]()
     for number, own in enumerate(boxes):
         one, zero = list[FloatArray](), list[FloatArray]()
@@ -141,7 +147,7 @@ def _next_corners(
 
 
 def _rows(plant: Plant, corners: Corners) -> tuple[FloatArray, IntArray]:
-    """((rows, dc), row_ptr): the cost rows of all pairs, and one of the outside."""
+    """((rows, dc), row_ptr): the cost rows of all pairs, and one for the outside."""
     (many, each), cells, inputs, extra = corners, plant.cells, plant.inputs, len(plant.remainder)
     pairs, dim = cells.number * len(inputs), plant.measures.call.values or 0
     rows = np.zeros((pairs * many + 1, dim + extra))
@@ -149,7 +155,7 @@ def _rows(plant: Plant, corners: Corners) -> tuple[FloatArray, IntArray]:
     for number, c, values in each:
         table[:, number, c, :dim] = values.T
     table[..., dim:] = plant.remainder
-    # Features bend between the corners, and may be longer there: the outside's row, which nobody plays, says so.
+    # Between the corners features may be longer: the row of the outside, which is never played, is made that long.
     if extra:
         rows[-1] = 2.0 * rows[int(np.linalg.norm(rows, axis=1).argmax())]
     row_ptr = np.append(np.arange(pairs + 1) * many, pairs * many + 1)
@@ -162,6 +168,6 @@ def _depends(cells: Cells, values: FloatArray, d: int) -> bool:
 
 
 def centres(cells: Cells, own: IntArray | None = None) -> FloatArray:
-    """(n, P) of some cells, by default of all: where the fallback and rewards are asked for."""
+    """(n, P) the centres of these cells (default: all), where the fallback and the rewards are evaluated."""
     low, high = cells.bounds(np.arange(cells.number) if own is None else own)
     return np.asarray(0.5 * (low + high))

@@ -1,8 +1,8 @@
 """Calling a user's function at many points at once.
 
-A function of (h, x, u) is called with x as an array (n, P), P points at once, when it can be: what it gives must have a
-column for each point and agree, at three of them, with what it gives for one point (n,) at a time. A function that
-branches on a number, or is written with :mod:`math`, is called point by point instead: slower, and no different.
+Where possible, a function of (h, x, u) is called once with x as an array (n, P) of P points. Its result must then have
+a column per point and, at three of them, agree with a call for that point (n,) alone. A function that branches on a
+number, or uses :mod:`math`, is called point by point instead, which is slower and gives the same result.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _TRIED = 3
 
 
 class Call:
-    """A user's function, with a name for errors and the number of values that it gives (None: as many as it gives)."""
+    """A user's function, its name in error messages, and how many values it must return (None: as many as at first)."""
 
     def __init__(self, name: str, function: Callable[..., Any], values: int | None) -> None:
         self.name, self.function, self.values = name, function, values
-        self.by_point = False  #: True once it has been found to take one point at a time only
+        self.by_point = False  #: True once it has turned out to take only one point at a time
 
     def at(self, h: int, x: FloatArray, *rest: Any) -> FloatArray:
         """(values, P) of points (n, P)."""
@@ -54,7 +54,7 @@ class Call:
         return values
 
     def _together(self, h: int, x: FloatArray, *rest: Any) -> FloatArray | None:
-        """What one call for all points gives; None when the function cannot be called like that."""
+        """The result of one call for all points; None if the function cannot be called that way."""
         n = x.shape[1]
         if self.values is None:
             self.one(h, x[:, 0], *rest)
@@ -62,7 +62,7 @@ class Call:
             with np.errstate(all="ignore"):
                 parts = [np.asarray(part, np.float64) for part in _columns(self.function(h, x, *rest), self.values)]
             found = np.stack([np.broadcast_to(part, (n,)) for part in parts])
-        except Exception:  # whatever it raises: the function is then tried point by point, where errors are its own
+        except Exception:  # whatever it is: called point by point, the function shows the errors that are its own
             return None
         if found.shape != (self.values, n) or not np.isfinite(found).all():
             return None
@@ -74,12 +74,12 @@ class Call:
 
 
 def _values(given: Any) -> list[Any]:
-    """The values of one point: of a list or an array of one axis each entry, else the one number."""
+    """The values at one point: the entries of a list or a one-dimensional array, else the number itself."""
     return list(given) if isinstance(given, (list, tuple)) or np.ndim(given) == 1 else [given]
 
 
 def _columns(given: Any, values: int | None) -> list[Any]:
-    """The values of many points: a list, or an array with a row for each; one axis alone is the one value of each."""
+    """The values at many points, as rows: a list, or a 2-d array; a 1-d array holds a single value per point."""
     if isinstance(given, (list, tuple)) or np.ndim(given) == 2 or (np.ndim(given) == 1 and values != 1):
         return list(given)
     return [given]

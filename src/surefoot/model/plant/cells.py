@@ -21,15 +21,15 @@ from surefoot.model.labels import shown
 from surefoot.model.reals import real
 from surefoot.tolerances import CELL
 
-MOST_CELLS = 1 << 53  #: of a plant with an endless coordinate: every number of a cell is exact as a float, and in JSON
+MOST_CELLS = 1 << 53  #: with an endless coordinate: every cell number is exact as a float and in JSON
 
 Range = tuple[float | None, float | None]
 
 
 @dataclass(frozen=True)
 class Endless:
-    """The edges of a coordinate without an end, computed when they are asked for. There are as many as can be numbered:
-    what lies beyond them is outside, as with any other coordinate."""
+    """The edges of a coordinate without an end, computed on demand. There are as many as can be numbered: what lies
+    beyond them is outside, as with any other coordinate."""
 
     origin: float
     width: float
@@ -44,7 +44,7 @@ class Endless:
         return self.origin + (np.where(index < 0, index + len(self), index) - self.zero) * self.width
 
     def along(self, values: FloatArray) -> IntArray:
-        """The cells of values, beyond the ends the nearest: as edges are computed, to the last bit."""
+        """The cells of values; beyond the ends, the nearest cell. Agrees with the computed edges to the last bit."""
         steps = np.nan_to_num((values - self.origin) / self.width, nan=0.0)
         index = np.floor(np.clip(steps, -self.zero, self.cells - 1 - self.zero)).astype(np.int64) + self.zero
         index = index - (self[index] > values)
@@ -89,8 +89,8 @@ class Cells:
 
     @cached_property
     def guard(self) -> FloatArray:
-        """(n,) how much boxes are widened: far above what rounding does to a next state, far below any disturbance. Of
-        an endless coordinate that at its origin; :meth:`slack` has what it is elsewhere."""
+        """(n,) how much boxes are widened: far more than rounding moves a next state, far less than any disturbance.
+        For an endless coordinate, the value at its origin; :meth:`slack` gives it elsewhere."""
         return freeze(CELL * np.array([_size(edge) for edge in self.edges]))
 
     def slack(self, x: FloatArray) -> FloatArray:
@@ -100,7 +100,7 @@ class Cells:
         return np.asarray(self.guard.reshape(shape) + away.reshape(shape) * np.abs(x))
 
     def of(self, x: FloatArray) -> IntArray:
-        """(P,) the cell of each point (n, P); ``outside`` outside the box, and where it is no number."""
+        """(P,) the cell of each point (n, P); ``outside`` for points outside the box or with a NaN."""
         index = np.zeros(x.shape[1], np.int64)
         inside = np.ones(x.shape[1], bool)
         guard = self.slack(x)
@@ -110,7 +110,7 @@ class Cells:
         return np.where(inside, index, self.outside)
 
     def along(self, d: int, values: FloatArray) -> IntArray:
-        """The cells of values along one coordinate; beyond the ends the nearest."""
+        """The cells of values along one coordinate; beyond the ends, the nearest cell."""
         edge = self.edges[d]
         if isinstance(edge, Endless):
             return edge.along(values)
@@ -118,8 +118,8 @@ class Cells:
         return np.minimum(np.maximum(found, 0), self.shape[d] - 1)
 
     def met(self, low: FloatArray, high: FloatArray) -> tuple[IntArray, IntArray, BoolArray]:
-        """First and last cell (n, P) that closed boxes [low, high] meet along each coordinate, and (P,) which of them
-        leave the box. A box that is wholly outside has a first cell after its last.
+        """The first and last cell (n, P) that closed boxes [low, high] meet along each coordinate, and (P,) which of
+        them leave the box. For a box that lies wholly outside, the first cell comes after the last.
         """
         first: IntArray = np.empty(low.shape, np.int64)
         last: IntArray = np.empty(low.shape, np.int64)
@@ -153,14 +153,14 @@ class Cells:
         return ", ".join(f"{name} {low:.6g} … {high:.6g}" for name, (low, high) in parts)
 
     def meets(self, box: Mapping[str, Range], cells: IntArray) -> BoolArray:
-        """(P,) which of some cells an open box of some coordinates meets."""
+        """(P,) which of these cells meet an open box, given by the ranges of some coordinates."""
         meets, (low, high) = np.ones(len(cells), bool), self.bounds(cells)
         for d, (least, most) in enumerate(self.open_box(box)):
             meets &= (high[d] > least) & (low[d] < most)
         return meets
 
     def open_box(self, box: Mapping[str, Range]) -> list[tuple[float, float]]:
-        """The range of each coordinate; without an end, or not named, it is unbounded."""
+        """The range of each coordinate: infinite at open ends, and for coordinates that are not named."""
         if not isinstance(box, Mapping):
             raise InvalidInput("a range names its coordinate", got=shown(box), fix="Give {name: (low, high)}.")
         for name in box:
@@ -169,12 +169,12 @@ class Cells:
         return [_range(name, box.get(name, (None, None))) for name in self.names]
 
     def in_order(self, what: str, given: Any) -> Any:
-        """What is given for each coordinate by name, in their order; anything else as it is."""
+        """Values given by coordinate name, put in order; anything else is returned unchanged."""
         if not isinstance(given, Mapping):
             return given
         if odd := sorted(map(str, set(self.names) ^ set(given))):
             fix = f"They are {', '.join(self.names)}."
-            raise InvalidInput(f"{what} must name every coordinate", got=f"{odd} too few or too many", fix=fix)
+            raise InvalidInput(f"{what} must name every coordinate", got=f"missing or unknown: {odd}", fix=fix)
         return [given[name] for name in self.names]
 
     def point(self, what: str, given: Any) -> FloatArray:
@@ -190,7 +190,7 @@ class Cells:
 
 
 def _range(name: str, given: Any) -> tuple[float, float]:
-    """(low, high), infinite where there is no end; an empty one would forbid nothing, and is refused."""
+    """(low, high), infinite at an open end. An empty range would forbid nothing, so it is refused."""
     where, fix = f"coordinate {name!r}", "Give (low, high), with None for an end that is open."
     if not isinstance(given, (tuple, list)) or len(given) != 2:
         raise InvalidInput("a range has two ends", where=where, got=shown(given), fix=fix)
@@ -204,8 +204,8 @@ def _range(name: str, given: Any) -> tuple[float, float]:
 
 
 def make_cells(state: Mapping[str, Any]) -> Cells:
-    """Of each coordinate a tuple ``(low, high, number of cells)``, or a list or array of its cells' edges; where an end
-    is None, ``(low, high, width of a cell)``."""
+    """The cells of ``state``: per coordinate ``(low, high, number of cells)``, or a list or array of edges; where an
+    end is None, ``(low, high, width of a cell)``."""
     if not isinstance(state, Mapping) or not state:
         raise InvalidInput("state must name its coordinates", got=f"{state!r:.100}", fix="Give {name: (low, high, n)}.")
     endless = [name for name, value in state.items() if _has_no_end(value)]
@@ -236,7 +236,9 @@ def _endless(name: str, value: Any, most: int) -> Endless:
     except (TypeError, ValueError):
         raise InvalidInput("not the cells of a coordinate", where=where, got=f"{value!r:.80}", fix=fix) from None
     if not (math.isfinite(origin) and math.isfinite(wide) and wide > 0.0):
-        raise InvalidInput("an endless coordinate has cells of some width", where=where, got=f"{value!r:.80}", fix=fix)
+        raise InvalidInput(
+            "an endless coordinate has cells of some width above 0", where=where, got=f"{value!r:.80}", fix=fix
+        )
     if most < 1000:
         fix = "Give some of the coordinates both ends."
         raise InvalidInput("too many coordinates without an end", where=where, got=f"{most} cells for each", fix=fix)
@@ -251,7 +253,7 @@ def _edges(name: str, value: Any) -> FloatArray:
             low, high, number = value
             if isinstance(number, bool) or int(number) != number or number < 1:
                 raise InvalidInput(
-                    "the number of cells must be a whole number from 1 on", where=where, got=repr(number)
+                    "the number of cells must be a whole number of at least 1", where=where, got=repr(number)
                 )
             edges = np.linspace(float(low), float(high), int(number) + 1)
         else:
@@ -270,13 +272,13 @@ class Inputs:
     """The grid of inputs: every combination of the levels of each."""
 
     names: tuple[str, ...]
-    values: tuple[Any, ...]  # U: a number each, or, of several inputs, a tuple of them
+    values: tuple[Any, ...]  # U: numbers, or tuples where there are several inputs
 
     def __len__(self) -> int:
         return len(self.values)
 
     def index(self, value: Any) -> int:
-        """The number of an input; one that is not on the grid is refused."""
+        """The index of an input; an input that is not on the grid is refused."""
         wanted = tuple(map(float, np.atleast_1d(np.asarray(value, np.float64)))) if _numeric(value) else None
         for i, own in enumerate(self.values):
             if wanted is not None and wanted == tuple(map(float, np.atleast_1d(own))):
@@ -293,8 +295,8 @@ class Inputs:
         return found if isinstance(one, tuple) else found[0]
 
     def along(self, centre: int, value: Any) -> tuple[int, float]:
-        """(number, intensity) of an input: of one on the grid its own, else on the shortest ray from the centre that it
-        lies on; one that lies on none is refused."""
+        """(number, intensity) of an input: its own if it is on the grid, else those on the shortest ray from the centre
+        that contains it. An input on no ray is refused."""
         grid = np.array([np.atleast_1d(own) for own in self.values])
         wanted = np.asarray(value, np.float64).reshape(-1) if _numeric(value) else np.empty(0)
         if wanted.shape == grid.shape[1:] and not (wanted == grid).all(axis=1).any():
@@ -333,7 +335,9 @@ def make_inputs(inputs: Mapping[str, Sequence[float]]) -> Inputs:
             or len(levels) == 0
             or len(set(map(float, levels))) < len(levels)
         ):
-            raise InvalidInput("the levels of an input are different numbers", where=repr(name), got=f"{levels!r:.80}")
+            raise InvalidInput(
+                "the levels of an input must be different numbers", where=repr(name), got=f"{levels!r:.80}"
+            )
         axes.append([float(level) for level in levels])
     if len(axes) == 1:
         return Inputs(tuple(map(str, inputs)), tuple(axes[0]))

@@ -1,7 +1,7 @@
-"""A plant's cells one at a time, as a problem that grows asks for them (spec 9).
+"""A plant's cells one at a time, for a problem that grows (spec 9).
 
-Its states are numbers of cells, its actions those of inputs. What a cell has, successors, rows and chances, is what a
-plant that is built whole gives it, and is made when the cell is added.
+States are numbers of cells, and actions numbers of inputs. A cell's successors, rows and chances are those that it has
+in a plant that is built whole; they are computed when the cell is added.
 """
 
 from __future__ import annotations
@@ -15,18 +15,16 @@ import numpy as np
 from surefoot.errors import InvalidInput
 from surefoot.model.graph import OUTSIDE, FloatArray, IntArray
 from surefoot.model.plant.build import centres
-from surefoot.model.plant.calls import said
 from surefoot.model.plant.cells import Cells
 from surefoot.model.plant.given import with_remainders
-from surefoot.model.plant.reach import Reach, corners_of, quadrature, successors
+from surefoot.model.plant.reach import chances, corners_of, successors
 from surefoot.model.problem import Problem
-from surefoot.tolerances import CELL, CHANCE_ASTRAY, CHANCE_LEFT
 
 if TYPE_CHECKING:
     from surefoot.model.plant.plant import Plant
 
 MOST_STATES = 100_000  #: unless given
-_KEPT = 20_000  # cells: with functions that are the same at every step one is asked for at many steps
+_KEPT = 20_000  # cells; where functions are the same at every step, many steps ask for the same cell
 _FEW = 32  # cells that are looked up one by one
 
 
@@ -42,10 +40,10 @@ class CellTables:
 
 
 class Cellwise:
-    """Makes the cells of a plant when they are asked for."""
+    """Computes the cells of a plant on demand."""
 
     def __init__(self, plant: Plant) -> None:
-        self._plant, self._nodes = plant, quadrature(plant.cells.dim, plant.quadrature)
+        self._plant = plant
         self._numbers = list(range(len(plant.inputs)))
         self._made = lru_cache(_KEPT)(self._make)
         self.cost_dim = self.at(0, plant.cell(plant.start[0])).rows[0].shape[1]
@@ -79,7 +77,7 @@ class Cellwise:
 
     @property
     def _rows_at_zero(self) -> bool:
-        """At intensity 0 a ray's rows are those of the boxes of the whole ray, not of its centre alone."""
+        """At intensity 0, a ray has the rows of the whole ray's boxes, not of its centre alone."""
         return self._plant.rays and self._plant.measures.of_next
 
     def at(self, h: int, cell: int) -> CellTables:
@@ -89,18 +87,18 @@ class Cellwise:
         return centres(self._plant.cells, np.array([cell]))[:, 0]
 
     def _make(self, h: int, cell: int) -> CellTables:
-        plant, (low, high) = self._plant, self._plant.cells.bounds(np.array([cell]))
+        plant, own = self._plant, np.array([cell])
+        low, high = plant.cells.bounds(own)
         middle, found, centre = self._centre(cell), CellTables([], [], [], [], []), plant.centre(h, cell)
         for u in plant.inputs.values:
             ends = (u,) if centre is None else (plant.inputs.values[centre], u)
             boxes = plant.reach.over(h, low, high, *ends)
-            following = successors(plant.cells, boxes)[1]
+            ptr, following = successors(plant.cells, boxes)
             found.successors.append(following.tolist())
             found.rows.append(self._rows(h, low, high, boxes, u))
             if self._rows_at_zero:
                 found.zero.append(self._rows(h, low, high, boxes, ends[0]))
-            x = low + self._nodes[0] * (high - low)
-            landing = cell_chances(plant.cells, plant.reach, h, x, self._nodes[1], u, following)
+            landing = chances(plant.cells, plant.reach, h, u, own, ptr, following, plant.quadrature)
             found.chances.append(dict(zip(following.tolist(), landing, strict=True)))
             found.reward.append(plant.reward(h, middle, u))
         if self._rows_at_zero:
@@ -115,7 +113,7 @@ class Cellwise:
         return found
 
     def _rows(self, h: int, low: FloatArray, high: FloatArray, boxes: Any, u: Any) -> FloatArray:
-        """(R, dc) the features at the corners of the cell, and of the boxes of what may follow."""
+        """(R, dc) the features at the corners of the cell and of the boxes of its next states."""
         plant, n = self._plant, len(low)
         if plant.measures.of_next:
             ends = [(np.concatenate([low, least]), np.concatenate([high, most])) for least, most in boxes]
@@ -127,9 +125,9 @@ class Cellwise:
 
 
 def growing_problem(plant: Plant, most_states: int | None, longest_row: float | None) -> Problem:
-    """The problem of a plant whose cells are made when they can be used."""
+    """The problem of a plant whose cells are added once they can be used."""
     if len(plant.remainder) and longest_row is None:  # features bend between the corners, and may be longer there
-        raise InvalidInput("a plant that grows, with a remainder, needs longest_row", got="None")
+        raise InvalidInput("a growing plant with a remainder needs longest_row", got="None")
     made = Cellwise(plant)
     return Problem.growing(
         horizon=plant.horizon,
@@ -142,42 +140,11 @@ def growing_problem(plant: Plant, most_states: int | None, longest_row: float | 
     )
 
 
-def cell_chances(
-    cells: Cells, reach: Reach, h: int, x: FloatArray, weights: FloatArray, u: Any, following: IntArray
-) -> FloatArray:
-    """(E, models) of points x (n, Q) of a cell, with weights: the chance to land in each of the cells that follow, with
-    a disturbance that is uniform in its range. It steers values, never safety."""
-    out = int(following[-1] == cells.outside)
-    own = following[: len(following) - out]
-    low, high = (end[:, :, None] for end in cells.bounds(own))
-    found, half = np.zeros((len(following), len(reach.models))), reach.disturbance[:, None, None]
-    first, last = (np.array([edge[i] for edge in cells.edges])[:, None, None] for i in (0, -1))
-    for i, model in enumerate(reach.models):
-        y = model.at(h, x, u)[:, None, :]
-        tiny = CELL * (np.abs(y) + high - low)
-        point = (y >= low - tiny * (low == first)) & ((y < high) | ((high == last) & (y <= high + tiny)))
-        wide = np.maximum(0.0, np.minimum(high, y + half) - np.maximum(low, y - half))
-        share = np.where(half > 0.0, wide / np.where(half > 0.0, 2.0 * half, 1.0), point).prod(axis=0)  # (E, Q)
-        left = 1.0 - share.sum(axis=0)
-        left[left < CHANCE_LEFT] = 0.0
-        if not out and left.max() > CHANCE_ASTRAY:
-            q = int(left.argmax())
-            raise InvalidInput(
-                "a model leaves the box that was computed for its cell",
-                where=f"{said(h, x[:, q])}, model {i}, input {u!r}",
-                got=f"next state {y[:, 0, q].tolist()}",
-                fix="It is not affine in each coordinate: give reach= or slopes=.",
-            )
-        found[: len(own), i] = share @ weights
-        found[-1 if out else int(found[:, i].argmax()), i] += left @ weights
-    return found
-
-
 # --- where cells stand in a graph -------------------------------------------------------------------------------
 
 
 def cells_in(problem: Problem, h: int, cells: Cells) -> tuple[IntArray, IntArray]:
-    """The cells that a plant's problem holds at step h, and the numbers of their states; the outside does not count."""
+    """The cells that a plant's problem holds at step h, without the outside, and the numbers of their states."""
     if problem.graph.beyond is None:
         return np.arange(cells.number), np.arange(cells.number)
     first = int(h > 0)  # after what is not expanded
@@ -187,8 +154,8 @@ def cells_in(problem: Problem, h: int, cells: Cells) -> tuple[IntArray, IntArray
 
 
 def states_of(problem: Problem, h: int, cells: IntArray) -> IntArray:
-    """The numbers of the states that stand for cells, of any shape, at a step after the first; OUTSIDE for those that
-    are not there."""
+    """The state numbers of cells (an array of any shape) at a step after the first; OUTSIDE for cells that the problem
+    does not hold."""
     if problem.graph.beyond is None:
         return cells
     names = problem.naming.states[h]

@@ -1,4 +1,4 @@
-"""Trying to refute a plant's declaration by samples (spec 9).
+"""Samples that try to refute a plant's declaration (spec 9).
 
 What safety rests on cannot be proved from samples, but a wrong declaration is usually found by them: next states
 outside the boxes of their cells, features outside the hull of their corners, a fallback that leaves its cells.
@@ -38,7 +38,7 @@ class Refutation:
 
 @dataclass(frozen=True)
 class PlantCheck:
-    """What samples say of a plant's declaration. No refutation is no proof."""
+    """What samples say about a plant's declaration. That nothing was refuted proves nothing."""
 
     samples: int
     refutations: tuple[Refutation, ...]
@@ -54,7 +54,7 @@ class PlantCheck:
 
 
 def check_plant(plant: Plant, samples: int, seed: int) -> PlantCheck:
-    """Of each rule the first refutation found, in at most this many samples per rule."""
+    """The first refutation of each rule, from at most this many samples per rule."""
     rng = stream(seed, "plant check")
     rules = (_models, _features, _along_rays, _fallback)
     return PlantCheck(samples, tuple(found for rule in rules for found in rule(plant, samples, rng)))
@@ -62,20 +62,20 @@ def check_plant(plant: Plant, samples: int, seed: int) -> PlantCheck:
 
 @dataclass(frozen=True)
 class _Drawn:
-    """An input that was drawn: of rays one between the centre and an input of the grid."""
+    """An input that was drawn; along a ray, one between the centre and an input of the grid."""
 
     u: Any
     ends: tuple[tuple[Any, float], ...]  # the inputs of the grid that it lies between, with their shares
 
 
 def _drawn(plant: Plant, samples: int, rng: np.random.Generator) -> Iterator[tuple[int, _Drawn, IntArray, FloatArray]]:
-    """(step, input, cells, states in them), a batch for each step and input that is drawn."""
+    """(step, input, cells, states in them): one batch per step and input drawn."""
     cells, inputs, steps = plant.cells, plant.inputs, plant.horizon - 1
     batches = min(samples, 32 * len(inputs) if plant.rays else min(8, steps) * len(inputs))
     each = max(1, samples // batches)
     for n in range(batches):
         h, number = (n // len(inputs)) % steps, n % len(inputs)
-        held = cells_in(plant.problem, h, cells)[0]  # of a graph that grows, what it begins with
+        held = cells_in(plant.problem, h, cells)[0]  # of a growing graph, the cells that it begins with
         own = held[rng.integers(len(held), size=each)]
         drawn = _Drawn(inputs.values[number], ((inputs.values[number], 1.0),))
         centre = plant.centre(h, int(own[0]))
@@ -86,7 +86,7 @@ def _drawn(plant: Plant, samples: int, rng: np.random.Generator) -> Iterator[tup
             drawn = _Drawn(inputs.between(centre, number, at), ends)
         low, high = cells.bounds(own)
         x = low + rng.random(low.shape) * (high - low)
-        # The middle of an edge is where what is not affine in a coordinate shows most.
+        # What is not affine in a coordinate shows most in the middle of an edge.
         x = np.where(rng.random(x.shape) < 0.3, np.where(rng.random(x.shape) < 0.5, low, 0.5 * (low + high)), x)
         yield h, drawn, own, x
 
@@ -108,14 +108,14 @@ def _models(plant: Plant, samples: int, rng: np.random.Generator) -> Iterator[Re
                         f"model {i} leads outside the successors of its cell",
                         f"{said(h, x[:, p])}, input {u!r}",
                         f"next state {np.round(y[:, p], 9).tolist()}, in cell {plant.cells.said(int(reached[p]))}",
-                        "It does not take its extremes at the corners of a cell"
+                        "Its extremes are not at the corners of a cell"
                         + (", or at the ends of a ray" if plant.rays else "")
-                        + ": give reach= or slopes=, or mend them.",
+                        + ": give reach= or slopes=, or correct them.",
                     )
 
 
 def _undeclared(ptr: IntArray, declared: IntArray, reached: IntArray) -> IntArray:
-    """Which of the cells reached are not among those declared for them."""
+    """Which of the reached cells are not declared as successors."""
     among = np.logical_or.reduceat(declared == np.repeat(reached, np.diff(ptr)), ptr[:-1])
     return np.flatnonzero(~among)
 
@@ -130,7 +130,7 @@ def _features(plant: Plant, samples: int, rng: np.random.Generator) -> Iterator[
     for h, drawn, own, x in _drawn(plant, samples, rng):
         u = drawn.u
         low, high = plant.cells.bounds(own)
-        if measures.of_next:  # then of states over next states, these anywhere in the boxes of the cells
+        if measures.of_next:  # then x holds states over next states, drawn anywhere in the boxes of their cells
             least, most = plant.reach.over(h, low, high, u)[0]
             low, high = np.concatenate([low, least]), np.concatenate([high, most])
             x = np.concatenate([x, least + rng.random(least.shape) * (most - least)])
@@ -149,13 +149,13 @@ def _features(plant: Plant, samples: int, rng: np.random.Generator) -> Iterator[
                 "a feature is not affine in each coordinate",
                 f"{said(h, x[:, p])}, input {u!r}",
                 f"feature {k} is {inside[k, p]:.9g}, between its corners it would be {between[k, p]:.9g}",
-                "Use hats of the coordinates that it bends in, or declare remainder=.",
+                "Use hats of the coordinates in which it is not affine, or declare remainder=.",
             )
             return
 
 
 def _apart(inside: FloatArray, between: FloatArray, size: FloatArray) -> tuple[int, int] | None:
-    """(feature, point) where features (dc, P) differ most from what they should be, None where they do not."""
+    """(feature, point) where features (dc, P) differ most from what they should be; None if they agree."""
     off = np.abs(inside - between) - FEATURE * np.maximum(size, 1e-300)
     if not (off > 0).any():
         return None
@@ -164,7 +164,7 @@ def _apart(inside: FloatArray, between: FloatArray, size: FloatArray) -> tuple[i
 
 
 def _along_rays(plant: Plant, samples: int, rng: np.random.Generator) -> Iterator[Refutation]:
-    """Between the ends of a ray features must be what is between theirs."""
+    """Along a ray, features must interpolate between those at its ends."""
     if not plant.rays:
         return
     for h, drawn, _, x in _drawn(plant, samples, rng):
@@ -184,8 +184,8 @@ def _along_rays(plant: Plant, samples: int, rng: np.random.Generator) -> Iterato
 
 
 def _fallback(plant: Plant, samples: int, rng: np.random.Generator) -> Iterator[Refutation]:
-    """From sampled starts the fallback must stay in the cells that the problem says it can reach, and off all limits
-    that are known."""
+    """From sampled starts, the fallback must stay in the cells that the problem says it can reach and out of forbidden
+    states."""
     cells = plant.cells
     episodes = max(1, samples // (plant.horizon - 1))
     low, high = (end[:, None] for end in plant.start)
@@ -202,7 +202,7 @@ def _fallback(plant: Plant, samples: int, rng: np.random.Generator) -> Iterator[
                 "the fallback leaves the cells declared for it",
                 said(h, x[:, p]),
                 f"it is in {cells.said(int(own[p]))}",
-                "A next state lies outside its box: see the models.",
+                "A next state lies outside its box: check the models.",
             )
             return
         follow = np.empty_like(x)

@@ -1,4 +1,4 @@
-"""What a learner on a plant chooses from in a cell: the inputs of the grid, and some along its rays (spec 9)."""
+"""The inputs that a learner on a plant chooses from in a cell: those of the grid, and some along its rays (spec 9)."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from surefoot.model.graph import FloatArray, IntArray
 from surefoot.model.plant.cells import Inputs
 from surefoot.model.rays import FULL
 
-ALONG = 8  #: so many inputs are looked at along a ray, evenly, before anything is known of it
+ALONG = 8  #: this many inputs are tried along a ray, evenly spaced, before anything is known about it
 
 
 @dataclass(frozen=True, eq=False)
 class Choices:
-    """Some inputs, each as the number of an input of the grid and the intensity along the ray that ends there."""
+    """Inputs, each given by an input of the grid and the intensity along the ray that ends there."""
 
     number: IntArray  # (C,)
     intensity: FloatArray  # (C,)
@@ -33,13 +33,13 @@ class Choices:
 
 
 def chosen_along(inputs: Inputs, centre: int, number: IntArray, intensity: FloatArray) -> Choices:
-    """Those at these intensities along the rays from a centre to these inputs."""
+    """The inputs at these intensities along the rays from a centre to inputs of the grid."""
     each = zip(number.tolist(), intensity.tolist(), strict=True)
     return Choices(number, intensity, tuple(inputs.between(centre, i, at) for i, at in each))
 
 
 def choices_of(inputs: Inputs, centre: int | None) -> Choices:
-    """All inputs of the grid, in order; with a centre also those between it and each other one."""
+    """All inputs of the grid, in order; with a centre, also inputs between it and each of the others."""
     number = np.arange(len(inputs))
     plain = Choices(number, np.full(len(inputs), FULL), inputs.values)
     if centre is None:
@@ -49,7 +49,7 @@ def choices_of(inputs: Inputs, centre: int | None) -> Choices:
 
 
 class Chooser(ABC):
-    """A plant, as far as its inputs are chosen from."""
+    """The part of a plant that says which inputs may be chosen."""
 
     inputs: Inputs
     rays: bool
@@ -64,11 +64,11 @@ class Chooser(ABC):
         """The number of the input that the fallback takes in a cell."""
 
     def centre(self, h: int, cell: int) -> int | None:
-        """The number of the input from which the rays of a cell begin; None where inputs are taken in full."""
+        """The input from which the rays of a cell begin; None without rays."""
         return self.fallback_in(h, cell) if self.rays else None
 
     def centres(self, h: int, cells: IntArray) -> Iterator[tuple[int | None, IntArray]]:
-        """Every centre of some cells of a step, and which of them have it."""
+        """Each centre that these cells have at a step, and which cells have it."""
         if not self.rays:
             yield None, np.arange(len(cells))
             return
@@ -78,16 +78,16 @@ class Chooser(ABC):
 
     @property
     def n_choices(self) -> int:
-        """How many inputs are looked at in every cell."""
+        """How many inputs are tried in every cell."""
         return len(self.choices(0 if self.rays else None))
 
     def choices(self, centre: int | None) -> Choices:
-        """The inputs that are looked at in a cell with this centre; those of the grid are first, in their order."""
+        """The inputs that are tried in a cell with this centre: those of the grid first, in order."""
         if centre not in self._choices:
             self._choices[centre] = choices_of(self.inputs, centre)
         return self._choices[centre]
 
     def placed(self, h: int, x: Any, u: Any) -> tuple[int, float]:
-        """(number, intensity) of an input at a state: of rays any between two ends, else one of the grid; 1 in full."""
+        """(number, intensity) of an input at a state; without rays it must be on the grid, and the intensity is 1."""
         centre = self.centre(h, self.cell(x))
         return (self.inputs.index(u), 1.0) if centre is None else self.inputs.along(centre, u)

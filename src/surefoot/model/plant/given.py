@@ -1,4 +1,4 @@
-"""What a user gives a Plant, refused where it cannot be meant and put into one form where it can."""
+"""The arguments of a Plant, checked and brought into one form."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def make_last(given: Function | None) -> Function:
 
 
 def make_fallback(given: Any, index: Callable[[Any], int]) -> Function:
-    """The fallback as a function; one input stands for a function that always gives it."""
+    """The fallback as a function; a single input means a function that always returns it."""
     if callable(given):
         return make_function("fallback", given, "h, x")
     index(given)
@@ -101,7 +101,7 @@ def _slopes(given: Any, n: int, models: int) -> tuple[FloatArray, ...] | None:
     if table.shape == (n, n):
         table = np.broadcast_to(table, (models, n, n))
     if table.shape != (models, n, n) or not np.isfinite(table).all() or (table < 0).any():
-        got = f"shape {table.shape} where ({n}, {n}) is expected, of numbers from 0 on"
+        got = f"shape {table.shape} where ({n}, {n}) is expected, of numbers that are at least 0"
         raise InvalidInput("slopes bound the derivatives of each next coordinate by each coordinate", got=got)
     return tuple(table)
 
@@ -113,10 +113,11 @@ def make_remainder(given: Any, limits: int) -> FloatArray:
 
 
 def with_remainders(limits: tuple[Limit, ...], remainder: FloatArray, dim: int) -> tuple[Limit, ...]:
-    """The limits with a known coefficient for each column of remainders, the last of dim: 1 for one's own, else 0.
+    """The limits, with a known coefficient for each remainder column (the last of ``dim``): 1 for its own limit, else
+    0.
 
-    So a cell's rows cost the remainder more, and exact ones do not. A norm is of the coefficients that are learned:
-    beside a known 1 the whole vector may be longer.
+    So a cell's rows cost more by the remainder, and exact rows do not. A norm bounds the learned coefficients; with the
+    known 1 beside them, the whole vector may be longer.
     """
     if not len(remainder):
         return limits

@@ -1,7 +1,7 @@
 """Cost features of a plant, and the ready-made ones: hat functions of a coordinate (spec 9).
 
 A hat of an edge of the grid is 1 there, 0 at all other edges and linear between: the hats of a coordinate sum to one,
-are affine in it on every cell, and a sum of them is any function that is linear between the edges. Products of hats of
+are affine in it on every cell, and add up to any function that is linear between the edges. Products of hats of
 different coordinates are affine in each coordinate, too.
 """
 
@@ -33,7 +33,7 @@ class Measures:
     of_next: bool  # some feature depends on the next state
 
     def at(self, h: int, x: FloatArray, u: Any, after: FloatArray | None) -> FloatArray:
-        """(dc, P) at points (n, P), followed by points ``after`` (n, P), which are looked at only where they matter."""
+        """(dc, P) at points (n, P), followed by points ``after`` (n, P), which only some features need."""
         if self.of_next and after is None:
             raise InvalidInput("the features depend on the next state", where=f"step {h}", fix="Give it, too.")
         return self.call.at(h, np.concatenate([x, after]) if self.of_next and after is not None else x, u)
@@ -41,7 +41,7 @@ class Measures:
 
 @dataclass(frozen=True, eq=False)
 class Hat:
-    """Hat functions, to be multiplied with each other and with functions of (h, x, u). Made by :func:`hat`."""
+    """Hat functions, which may be multiplied with each other and with functions of (h, x, u). Made by :func:`hat`."""
 
     factors: tuple[Any, ...]  # (name, knots) of a coordinate, or a function
 
@@ -95,7 +95,7 @@ def _hats(cells: Cells, name: str, knots: tuple[float, ...] | None, x: FloatArra
 
 
 def coordinate(cells: Cells, name: str) -> int:
-    """The number of a coordinate; one that does not exist is refused."""
+    """The index of a coordinate; an unknown name is refused."""
     cells.open_box({name: (None, None)})
     return cells.names.index(name)
 
@@ -136,7 +136,7 @@ def _check_hat(item: Hat, cells: Cells) -> None:
             rule = "hats of one coordinate cannot be multiplied: the product is not affine in it"
             raise InvalidInput(rule, got=repr(name))
         used.add(name)
-        if isinstance(edges, Endless):  # beyond the last knot a hat stays what it is there
+        if isinstance(edges, Endless):  # beyond the last knot a hat is constant
             at = np.array(knots or ())
             edges = edges[np.unique(edges.along(at)[:, None] + np.arange(2))]
             knots = () if knots is None else knots

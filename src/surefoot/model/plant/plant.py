@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 class PointAhead(NamedTuple):
-    """What may follow an exact state, for each of U inputs."""
+    """What may follow an exact state under each of U inputs."""
 
     boxes: tuple[tuple[FloatArray, FloatArray], ...]  # per model (n, U) low and high ends
     ptr: IntArray  # (U+1,)
@@ -77,32 +77,32 @@ class Plant(Chooser):
             probabilities. Each must take its extremes over a cell at the cell's corners: affine in each coordinate, or
             a monotone function of that. Otherwise give ``reach`` or ``slopes``.
         measures: the cost features: what each limit's cost is a linear function of, with unknown coefficients. A
-            function that gives a list, or a list of functions and of hats (:func:`surefoot.hat`). They must be affine
+            function that returns a list, or a list of functions and of hats (:func:`surefoot.hat`). They must be affine
             in each coordinate of x on every cell; otherwise give ``remainder``. A function that takes
             ``(h, x, u, x_next)`` is given the next state, too, and must be affine in each of its coordinates on the
-            box of what may follow: so a limit can be on where the plant comes to, at the last step as at any other.
+            box of what may follow: so a limit can apply to where the plant arrives, at the last step as at any other.
         limits: one :class:`Limit` or several.
         reward: in [0, 1].
-        fallback: ``fallback(h, x)``, the input of the known safe controller, or one input for all states. It is asked
-            at the centre of each cell and plays the same in all of it.
-        rays: True: every input between the fallback's in a cell and one of the grid may be chosen, too (spec 9). Along
+        fallback: ``fallback(h, x)``, the input of the known safe controller, or one input for all states. It is
+            evaluated at the centre of each cell and plays that input in the whole cell.
+        rays: True to allow every input between the fallback's in a cell and one of the grid (spec 9). Along
             such a ray the measures must be affine, and each model must take its extremes at the ends; ``remainder`` and
             ``slopes`` are of all these inputs, and ``reach(h, low, high, u, to)`` of all between two.
         disturbance: by how much the next state may differ from the model's, per coordinate; 0 by default.
-        forbidden: limits that are known: ``{name: (low, high)}``, None for an open end, or a list of such boxes. States
-            strictly inside are forbidden, and every cell that has some is. Leaving the box of states is, too.
+        forbidden: known limits: ``{name: (low, high)}``, None for an open end, or a list of such boxes. States strictly
+            inside are forbidden, and so is every cell that contains one. Leaving the box of states is forbidden too.
         terminal_reward: ``terminal_reward(x)`` in [0, 1] of the last state; 0 by default.
         reach: ``reach(h, low, high, u)`` gives the ends ``(low, high)`` of a box that holds the images, under all
             models, of the box [low, high]; without the disturbance.
         slopes: (n, n), or one such matrix for each model: ``|∂f_k/∂x_d| ≤ slopes[k][d]``.
-        remainder: per limit, by how much its cost may exceed, anywhere in a cell, the largest over its corners.
-        same_at_every_step: True when no function depends on h: they are called for step 0 only.
+        remainder: per limit, by how much its cost anywhere in a cell may exceed the largest cost at the cell's corners.
+        same_at_every_step: True when no function depends on h; then they are called for step 0 only.
         stationary_costs, stationary_transitions: the hidden parameters are the same at every step.
         quadrature: points per coordinate from which the chances of next cells are computed. They steer values only.
-        most_states: the graph grows (spec 9) to so many cells, of all steps together: cells are made when they can be
-            used. By default it is built whole, or grows to 100,000 where a range has no end.
-        longest_row: of a graph that grows: no vector of cost features is longer, in any cell; by default that of the
-            first graph. A longer one is an error when it is met.
+        most_states: let the graph grow (spec 9) to at most this many cells over all steps; cells are added once they
+            can be used. By default the graph is built whole, or grows to 100,000 cells where a range has no end.
+        longest_row: for a growing graph, the length that no vector of cost features exceeds in any cell; by default the
+            longest of the first graph. Meeting a longer one is an error.
     """
 
     def __init__(
@@ -136,7 +136,7 @@ class Plant(Chooser):
         self.limits = check_limits(limits)
         self.start = make_box(self.cells, "start", start)
         boxes = (forbidden,) if isinstance(forbidden, Mapping) else tuple(forbidden)
-        self.forbidden = tuple(dict(box) for box in boxes if self.cells.open_box(box))  # what is no box is refused
+        self.forbidden = tuple(dict(box) for box in boxes if self.cells.open_box(box))  # refuses what is not a box
         self.rays = bool(rays)  #: inputs have an intensity, counted from the fallback's
         self.reach = make_reach(self.cells, models, disturbance, reach, slopes, self.rays)
         self.measures = make_measures(measures, self.cells)
@@ -172,7 +172,7 @@ class Plant(Chooser):
         return int(self.cells.of(self.cells.point("a state", x)[:, None])[0])
 
     def starting(self, x: Any = None) -> FloatArray:
-        """(n,) a state in which an episode begins; None is the start, where it is a point. Others are refused."""
+        """(n,) a state in which an episode may begin, others are refused; None means the start, if that is a point."""
         low, high = self.start
         if x is None and np.array_equal(low, high):
             return low
@@ -189,8 +189,8 @@ class Plant(Chooser):
         return self._features(h, self.cells.point("a state", x)[:, None], u, after)[:, 0]
 
     def rows_at(self, h: int, x: FloatArray, u: Any) -> FloatArray:
-        """(R, dc, P) of points (n, P) rows in whose convex hull the cost features lie: one row, or, where they depend
-        on the next state, those at the corners of the boxes in which that lies.
+        """(R, dc, P) for points (n, P): rows whose convex hull contains the cost features. One row, or, where features
+        depend on the next state, those at the corners of its boxes.
         """
         if not self.measures.of_next:
             return self._features(h, x, u, None)[None]
@@ -200,16 +200,16 @@ class Plant(Chooser):
 
     def _features(self, h: int, x: FloatArray, u: Any, after: FloatArray | None) -> FloatArray:
         exact = self.measures.at(h, x, u, after)
-        none = np.zeros((len(self.remainder), x.shape[1]))  # what a cell adds to its corners, at a point nothing
+        none = np.zeros((len(self.remainder), x.shape[1]))  # a cell adds its remainder to the corners; a point has none
         return np.concatenate([exact, none])
 
     def boxes(self, h: int, x: Any, u: Any) -> list[tuple[FloatArray, FloatArray]]:
-        """For each model the box, (n,) low and high, in which the state that follows x and u lies."""
+        """For each model, the box (n,) low and high that contains the next state after x and u."""
         point = self.cells.point("a state", x)[:, None]
         return [(low[:, 0], high[:, 0]) for low, high in self.reach.at_points(h, point, u)]
 
     def next_cells(self, h: int, x: Any, u: Any) -> IntArray:
-        """The cells that may follow exactly this state and input; among them ``cells.outside`` if it may leave."""
+        """The cells that may follow exactly this state and input; ``cells.outside`` is one if the plant may leave."""
         boxes = [(low[:, None], high[:, None]) for low, high in self.boxes(h, x, u)]
         return successors(self.cells, boxes)[1]
 
@@ -222,7 +222,7 @@ class Plant(Chooser):
         )
 
     def ahead(self, h: int, x: Any, inputs: Sequence[Any]) -> PointAhead:
-        """What may follow state x, for each of some inputs."""
+        """What may follow state x under each of these inputs."""
         point = self.cells.point("a state", x)[:, None]
         images = [np.concatenate([model.at(h, point, u) for u in inputs], axis=1) for model in self.reach.models]
         half = self.reach.disturbance[:, None]
@@ -241,14 +241,14 @@ class Plant(Chooser):
         return float(self._last.one(self.horizon - 1, self.cells.point("a state", x))[0])
 
     def fallback(self, h: int, x: Any) -> Any:
-        """The fallback's input in the cell of a state; None in one that it does not reach."""
+        """The fallback's input in the cell of a state; None if the fallback does not reach that cell."""
         cell = self.cell(x)
         known = self.problem.states(h).find(cell)
         number = None if known is None else self.problem.fallback_action(h, cell)
         return None if number is None else self.inputs.values[number]
 
     def fallback_numbers(self, h: int, x: FloatArray) -> IntArray:
-        """(P,) the numbers of the inputs that the fallback gives at points (n, P)."""
+        """(P,) the indices of the fallback's inputs at points (n, P)."""
         given, found = self._fallback.at(h, x), np.full(x.shape[1], -1, np.int64)
         for number, u in enumerate(self.inputs.values):
             found[(np.atleast_1d(u) == given.T).all(axis=1)] = number
@@ -278,7 +278,7 @@ class Plant(Chooser):
         return ""
 
     def is_forbidden(self, cell: int) -> bool:
-        """True of a cell that has a forbidden state, and of the outside."""
+        """True for a cell that contains a forbidden state, and for the outside."""
         own = np.array([cell])
         return cell == self.cells.outside or any(bool(self.cells.meets(box, own)[0]) for box in self.forbidden)
 
@@ -289,7 +289,7 @@ class Plant(Chooser):
         return hashlib.sha256((head + self.problem.digest).encode()).hexdigest()
 
     def document(self) -> dict[str, Any]:
-        """What can be stored of the plant beside its problem, as plain JSON; functions cannot be."""
+        """What can be stored of the plant besides its problem, as plain JSON: everything except its functions."""
         return {
             "state": {name: _said(edge) for name, edge in zip(self.cells.names, self.cells.edges, strict=True)},
             "inputs": {"names": list(self.inputs.names), "values": [_plain(u) for u in self.inputs.values]},
@@ -300,7 +300,7 @@ class Plant(Chooser):
         }
 
     def check(self, samples: int = 10_000, seed: int = 0) -> PlantCheck:
-        """Try to refute by samples what was declared: models and features over cells, and the fallback's cells."""
+        """Try to refute the declaration by samples: the models and features over cells, and the fallback's cells."""
         from surefoot.model.plant.check import check_plant
 
         return check_plant(self, whole("samples", samples, 1), seed)
@@ -308,7 +308,7 @@ class Plant(Chooser):
     def simulate(
         self, step: Function | Sequence[str], *, reset: Function | None = None, noise: bool = True
     ) -> Simulation:
-        """The truth by a simulator, for ``sf.run``: see :class:`surefoot.model.plant.simulation.Simulation`."""
+        """A simulator as the truth, for ``sf.run``: see :class:`surefoot.model.plant.simulation.Simulation`."""
         from surefoot.model.plant.simulation import Simulation
 
         return Simulation(self, step, reset=reset, noise=noise)
@@ -348,7 +348,7 @@ class Plant(Chooser):
         return [int(cell) for cell in successors(self.cells, [(low, high)])[1] if cell != self.cells.outside]
 
     def in_words(self, text: str) -> str:
-        """A message about the plant's problem, with the cells that its numbers stand for, and inputs by value."""
+        """A message about the plant's problem, with cells for the numbers of states and inputs by value."""
 
         def cell(match: re.Match[str]) -> str:
             return f"{match[0]} ({self.cells.said(int(match[1]))})"

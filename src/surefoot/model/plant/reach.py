@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import product
 from typing import Any
 
@@ -16,13 +17,13 @@ import numba
 import numpy as np
 
 from surefoot.errors import InvalidInput
-from surefoot.model.graph import FloatArray, IntArray
-from surefoot.model.plant.calls import Call
+from surefoot.model.graph import BoolArray, FloatArray, IntArray, pointer_of
+from surefoot.model.plant.calls import Call, said
 from surefoot.model.plant.cells import Cells, Inputs
 from surefoot.tolerances import CELL, CHANCE_ASTRAY, CHANCE_LEFT
 
 Boxes = list[tuple[FloatArray, FloatArray]]
-"""The parts of a union, low and high ends (n, P) each."""
+"""The boxes of a union, each with low and high ends (n, P)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,13 +37,13 @@ class Reach:
     rays: bool  # ``reach`` is asked for whole rays
 
     def at_points(self, h: int, x: FloatArray, u: Any) -> Boxes:
-        """Per model the boxes (n, P) of what may follow points (n, P)."""
+        """Per model, the boxes (n, P) of the states that may follow points (n, P)."""
         images = [model.at(h, x, u) for model in self.models]
         around = self.disturbance[:, None]
         return [(image - around, image + around) for image in images]
 
     def of_rays(self, cells: Cells, h: int, inputs: Inputs, centre: IntArray) -> list[Boxes]:
-        """For every input :meth:`of_cells`, with any input between it and the centre (cells,) of each cell."""
+        """For every input :meth:`of_cells`, but for all inputs between it and the centre (cells,) of each cell."""
         low, high = cells.bounds(np.arange(cells.number))
         found = []
         for u in inputs.values:
@@ -55,7 +56,7 @@ class Reach:
         return found
 
     def of_cells(self, cells: Cells, h: int, u: Any) -> Boxes:
-        """The boxes (n, cells), one list entry for each part of their union, of what may follow anywhere in a cell."""
+        """The boxes (n, cells) of what may follow anywhere in a cell; one list entry for each part of their union."""
         if self.reach is not None or self.slopes is not None:
             return self.over(h, *cells.bounds(np.arange(cells.number)), u)
         around, corners = self.disturbance[:, None], grid_points(cells)
@@ -63,10 +64,10 @@ class Reach:
         return [(low - around, high + around) for low, high in hulls]
 
     def over(self, h: int, low: FloatArray, high: FloatArray, u: Any, to: Any = None) -> Boxes:
-        """The same of any boxes (n, P) of states; ``to``: with every input between two.
+        """The same for any boxes (n, P) of states; with ``to``, for every input between the two.
 
-        A model that takes its extremes along a ray at its ends has all images between in the hull of both ends' boxes.
-        A box that somebody else computes need not: ``reach`` is asked for whole rays.
+        Where a model has its extremes at the ends of a ray, all images lie in the hull of the boxes at both ends. A box
+        from the user's ``reach`` need not have this property, so ``reach`` is called for whole rays.
         """
         around, n = self.disturbance[:, None], len(low)
         if self.reach is not None:
@@ -97,12 +98,12 @@ def corners_of(low: FloatArray, high: FloatArray) -> FloatArray:
 
 
 def grid_points(cells: Cells) -> FloatArray:
-    """(n, V) the corners of all cells, in the order of numbers in a grid of one more point per coordinate."""
+    """(n, V) the corners of all cells, numbered as a grid with one more point per coordinate."""
     return np.stack([axis.reshape(-1) for axis in np.meshgrid(*map(np.asarray, cells.edges), indexing="ij")])
 
 
 def corner_values(cells: Cells, values: FloatArray, corner: Sequence[int]) -> FloatArray:
-    """(k, cells) of values (k, V) at the grid's points, those at one corner of each cell: 0 the low end, 1 the high."""
+    """(k, cells) the values (k, V at the grid's points) at one corner of each cell: 0 is the low end, 1 the high."""
     box = values.reshape(len(values), *(n + 1 for n in cells.shape))
     cut = tuple(slice(at, at + n) for at, n in zip(corner, cells.shape, strict=True))
     return box[(slice(None), *cut)].reshape(len(values), -1)
@@ -122,7 +123,7 @@ def corner_hull(cells: Cells, values: FloatArray) -> tuple[FloatArray, FloatArra
 
 
 def successors(cells: Cells, boxes: Sequence[tuple[FloatArray, FloatArray]]) -> tuple[IntArray, IntArray]:
-    """(ptr (P+1,), cells): all cells that each union of boxes meets, ``outside`` last where one leaves the box."""
+    """(ptr (P+1,), cells): all cells that each union of boxes meets, with ``outside`` last if a box leaves the grid."""
     found = [_met(cells, low, high) for low, high in boxes]
     if len(found) == 1:
         return found[0]
@@ -131,7 +132,7 @@ def successors(cells: Cells, boxes: Sequence[tuple[FloatArray, FloatArray]]) -> 
     order = np.lexsort((cell, whose))
     whose, cell = whose[order], cell[order]
     new = np.append(True, (np.diff(whose) != 0) | (np.diff(cell) != 0))[: len(cell)]  # each once
-    return _pointer(np.bincount(whose[new], minlength=len(found[0][0]) - 1)), cell[new]
+    return pointer_of(np.bincount(whose[new], minlength=len(found[0][0]) - 1)), cell[new]
 
 
 def _met(cells: Cells, low: FloatArray, high: FloatArray) -> tuple[IntArray, IntArray]:
@@ -139,7 +140,7 @@ def _met(cells: Cells, low: FloatArray, high: FloatArray) -> tuple[IntArray, Int
     wide = np.maximum(last - first + 1, 0)
     wide[:, (wide == 0).any(axis=0)] = 0
     inside = wide.prod(axis=0)
-    ptr = _pointer(inside + leaves)
+    ptr = pointer_of(inside + leaves)
     pair = np.repeat(np.arange(len(inside)), np.diff(ptr))
     left = np.arange(ptr[-1]) - ptr[:-1][pair]
     out = left == inside[pair]
@@ -151,13 +152,10 @@ def _met(cells: Cells, low: FloatArray, high: FloatArray) -> tuple[IntArray, Int
     return ptr, np.where(out, cells.outside, met)
 
 
-def _pointer(counts: IntArray) -> IntArray:
-    return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
-
-
 # --- chances: they steer values, never safety -----------------------------------------------------------------
 
 
+@cache
 def quadrature(dim: int, points: int) -> tuple[FloatArray, FloatArray]:
     """Gauss–Legendre in the unit cube: (n, Q) points and (Q,) weights that sum to one."""
     nodes, weights = np.polynomial.legendre.leggauss(points)
@@ -166,49 +164,83 @@ def quadrature(dim: int, points: int) -> tuple[FloatArray, FloatArray]:
 
 
 def chances(
-    cells: Cells, reach: Reach, h: int, inputs: Sequence[Any], ptr: IntArray, successor: IntArray, points: int
+    cells: Cells, reach: Reach, h: int, u: Any, own: IntArray, ptr: IntArray, following: IntArray, points: int
 ) -> FloatArray:
-    """(E, models) of every pair (cell·U + input) and model: the chance to land in each successor, from a state that is
-    uniform in the cell, with a disturbance that is uniform in its range.
+    """(E, models) the chance to land in each cell that may follow an input in some cells: those of cell own[i] are
+    following[ptr[i] : ptr[i+1]]. The state is uniform in its cell, the disturbance uniform in its range.
     """
-    found = np.zeros((len(successor), len(reach.models)))
-    at, weights = quadrature(cells.dim, points)
-    flat, begin = (
-        np.concatenate(list(map(np.asarray, cells.edges))),
-        np.cumsum([0, *(len(edge) for edge in cells.edges)]),
-    )
-    shape, half = np.array(cells.shape), reach.disturbance
-    for number, u in enumerate(inputs):
-        for chunk in range(0, cells.number, _CHUNK):
-            own = np.arange(chunk, min(chunk + _CHUNK, cells.number))
-            low, high = cells.bounds(own)
-            for i, model in enumerate(reach.models):
-                for q, weight in zip(at.T, weights, strict=True):
-                    x = low + q[:, None] * (high - low)
-                    y = np.ascontiguousarray(model.at(h, x, u))
-                    lost = _land(
-                        y,
-                        half,
-                        flat,
-                        begin,
-                        shape,
-                        own * len(inputs) + number,
-                        ptr,
-                        successor,
-                        float(weight),
-                        found[:, i],
-                    )
-                    if lost >= 0:
-                        raise InvalidInput(
-                            "a model leaves the box that was computed for its cell",
-                            where=f"step {h}, model {i}, state {x[:, lost].tolist()}, input {u!r}",
-                            got=f"next state {y[:, lost].tolist()}",
-                            fix="It is not affine in each coordinate: give reach= or slopes=.",
-                        )
-    return found
+    found, (at, weights) = np.zeros((len(reach.models), len(following))), quadrature(cells.dim, points)
+    box = np.array([[edge[0], edge[-1]] for edge in cells.edges])
+    for first in range(0, len(own), _TOGETHER):
+        some = ptr[first : first + _TOGETHER + 1]
+        edges = slice(int(some[0]), int(some[-1]))
+        outside = following[edges] == cells.outside
+        low, high = cells.bounds(np.where(outside, 0, following[edges]))
+        least, most = (end[:, :, None] for end in cells.bounds(own[first : first + _TOGETHER]))
+        x = least + at[:, None, :] * (most - least)  # (n, P, Q)
+        for i, model in enumerate(reach.models):
+            y = model.at(h, x.reshape(cells.dim, -1), u).reshape(x.shape)
+            p, q = _land(y, reach.disturbance, weights, some - some[0], low, high, outside, box, found[i, edges])
+            if p >= 0:
+                raise InvalidInput(
+                    "a model leaves the box that was computed for its cell",
+                    where=f"{said(h, x[:, p, q])}, model {i}, input {u!r}",
+                    got=f"next state {y[:, p, q].tolist()}",
+                    fix="It is not affine in each coordinate: give reach= or slopes=.",
+                )
+    return found.T
 
 
-_CHUNK = 1 << 16
+_TOGETHER = 1 << 12  # cells that are looked at together
+
+
+@numba.njit(cache=True)
+def _land(
+    y: FloatArray,  # (n, P, Q) images of Q points in each of P cells
+    half: FloatArray,
+    weights: FloatArray,
+    ptr: IntArray,
+    low: FloatArray,  # (n, E) lower ends of the cells that may follow
+    high: FloatArray,
+    outside: BoolArray,  # (E,) the last one of a cell may be the outside
+    box: FloatArray,  # (n, 2)
+    found: FloatArray,  # (E,) written: the chances
+) -> tuple[int, int]:
+    """→ (cell, point) of an image that lies where nothing may follow, (-1, -1) without one."""
+    n = len(box)
+    for p in range(len(ptr) - 1):
+        last = ptr[p + 1] - 1
+        for q in range(len(weights)):
+            left, largest, takes_rest = 1.0, 0.0, last
+            for e in range(ptr[p], last + 1):
+                if not outside[e]:
+                    share = 1.0
+                    for d in range(n):
+                        share *= _share(y[d, p, q], half[d], low[d, e], high[d, e], box[d, 0], box[d, 1])
+                    found[e] += weights[q] * share
+                    left -= share
+                    if share > largest and not outside[last]:
+                        largest, takes_rest = share, e
+            if left > CHANCE_LEFT:
+                inside = 1.0
+                for d in range(n):
+                    inside *= _share(y[d, p, q], half[d], box[d, 0], box[d, 1], box[d, 0], box[d, 1])
+                if left - (1.0 - inside if outside[last] else 0.0) > CHANCE_ASTRAY:
+                    return p, q
+                found[takes_rest] += weights[q] * left
+    return -1, -1
+
+
+@numba.njit(cache=True)
+def _share(y: float, half: float, low: float, high: float, least: float, most: float) -> float:
+    """The share of [y − half, y + half] in the cell [low, high); of a single point 1 or 0. The first cell and the last
+    one hold what rounding takes beyond the ends of the grid."""
+    if half > 0.0:
+        return max(0.0, min(high, y + half) - max(low, y - half)) / (2.0 * half)
+    tiny = CELL * (abs(y) + high - low)
+    above = y >= low or (low == least and y >= low - tiny)
+    below = y < high or (high == most and y <= high + tiny)
+    return 1.0 if above and below else 0.0
 
 
 def around(cells: Cells, y: FloatArray) -> tuple[IntArray, FloatArray]:
@@ -231,75 +263,3 @@ def around(cells: Cells, y: FloatArray) -> tuple[IntArray, FloatArray]:
         found.append(np.ravel_multi_index(tuple(at), cells.shape))
         weights.append(np.where(up == 1, share, 1.0 - share).prod(axis=0))
     return np.array(found), np.array(weights)
-
-
-@numba.njit(cache=True)
-def _land(
-    y: FloatArray,
-    half: FloatArray,
-    flat: FloatArray,
-    begin: IntArray,
-    shape: IntArray,
-    pairs: IntArray,
-    ptr: IntArray,
-    successor: IntArray,
-    weight: float,
-    found: FloatArray,
-) -> int:
-    """Add to each successor its share of the box y ± half; the number of a point without a successor there, or -1."""
-    n, outside = len(shape), 1
-    for d in range(n):
-        outside *= shape[d]
-    first, last, at = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
-    for p in range(y.shape[1]):
-        pair = pairs[p]
-        for d in range(n):
-            edge = flat[begin[d] : begin[d + 1]]
-            first[d] = min(max(np.searchsorted(edge, y[d, p] - half[d], side="right") - 1, 0), shape[d] - 1)
-            last[d] = min(max(np.searchsorted(edge, y[d, p] + half[d], side="right") - 1, 0), shape[d] - 1)
-            at[d] = first[d]
-        left, best = 1.0, -1
-        while True:
-            share, cell = 1.0, 0
-            for d in range(n):
-                cell = cell * shape[d] + at[d]
-                share *= _overlap(y[d, p], half[d], flat[begin[d] + at[d]], flat[begin[d] + at[d] + 1], at[d], shape[d])
-            if share > 0.0:
-                left -= share
-                missing = True
-                for edge_number in range(ptr[pair], ptr[pair + 1]):
-                    if successor[edge_number] == cell:
-                        found[edge_number] += weight * share
-                        best, missing = edge_number, False
-                        break
-                if missing and share > CHANCE_ASTRAY:
-                    return p
-            d = n - 1
-            while d >= 0:
-                at[d] += 1
-                if at[d] <= last[d]:
-                    break
-                at[d] = first[d]
-                d -= 1
-            if d < 0:
-                break
-        if left > CHANCE_LEFT:
-            end = ptr[pair + 1] - 1
-            if successor[end] == outside:
-                found[end] += weight * left
-            elif best >= 0 and left < CHANCE_ASTRAY:
-                found[best] += weight * left
-            else:
-                return p
-    return -1
-
-
-@numba.njit(cache=True)
-def _overlap(y: float, half: float, low: float, high: float, at: int, cells: int) -> float:
-    """The share of [y − half, y + half] in [low, high); of a single point 1 or 0. A last cell is closed."""
-    if half == 0.0:
-        tiny = CELL * (abs(y) + high - low)
-        above = y >= low or (at == 0 and y >= low - tiny)
-        below = y < high or (at == cells - 1 and y <= high + tiny)
-        return 1.0 if above and below else 0.0
-    return max(0.0, min(high, y + half) - max(low, y - half)) / (2.0 * half)

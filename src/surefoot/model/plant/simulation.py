@@ -1,11 +1,11 @@
-"""The truth by a simulator: any function, or another process, in place of a World (spec 9).
+"""A simulator as the truth: any function, or another process, in place of a World (spec 9).
 
-``step(h, x, u, rng)`` gives the next state and the true costs, one per limit (a number when there is one). What is
-random in the plant is drawn from ``rng``, so that a seed repeats a run. A simulator with a state of its own gives the
-state in which an episode begins by ``reset(rng)``; without it that is drawn from the declared start. Measurement noise,
-Gaussian with the scale that the limits declare, is added by the run unless ``noise=False``.
+``step(h, x, u, rng)`` gives the next state and the true costs, one per limit (a number when there is one). Everything
+random in the plant is drawn from ``rng``, so that a seed repeats a run. A simulator with a state of its own returns an
+episode's first state from ``reset(rng)``; without it, that state is drawn from the declared start. The run adds
+Gaussian measurement noise with the declared scales unless ``noise=False``.
 
-A process is given as its command line. It reads one line of JSON per step, ``{"step": 0, "state": [...], "input": 1.0,
+A process is given by its command line. It reads one line of JSON per step, ``{"step": 0, "state": [...], "input": 1.0,
 "seed": 123}``, and answers with one, ``{"state": [...], "cost": [...]}``.
 """
 
@@ -57,12 +57,12 @@ class Simulation:
             costs = np.atleast_1d(np.asarray(cost, np.float64))
         except (TypeError, ValueError):
             raise InvalidInput(
-                "a simulator gives (next state, costs)", where=f"step {h}", got=f"{given!r:.100}"
+                "a simulator must return (next state, costs)", where=f"step {h}", got=f"{given!r:.100}"
             ) from None
         sizes = (self.plant.cells.dim,), (len(self.plant.limits),)
         if (after.shape, costs.shape) != sizes or not (np.isfinite(after).all() and np.isfinite(costs).all()):
             raise InvalidInput(
-                "a simulator gives a finite number per coordinate and per limit",
+                "a simulator must return a finite number per coordinate and per limit",
                 where=f"step {h}, state {x.tolist()}, input {u!r}",
                 got=f"{given!r:.100}",
             )
@@ -76,7 +76,7 @@ class Simulation:
         return np.asarray(low + rng.random(len(low)) * (high - low))
 
     def log(self, controller: Callable[[int, FloatArray], Any], episodes: int, seed: int = 0) -> list[dict[str, Any]]:
-        """What a logger would have written while a controller was in charge: rows for :func:`surefoot.calibrate`."""
+        """The log that a controller would have left: rows for :func:`surefoot.calibrate`."""
         rows: list[dict[str, Any]] = []
         for k in range(episodes):
             rng, noise = stream(seed, f"plant {k}"), stream(seed, f"sensor {k}")
@@ -90,7 +90,7 @@ class Simulation:
         return rows
 
     def measured(self, cost: FloatArray, rng: np.random.Generator) -> FloatArray:
-        """(m,) what a sensor shows of the true costs."""
+        """(m,) the true costs as a sensor measures them."""
         scales = np.array([limit.noise for limit in self.plant.limits])
         drawn = rng.standard_normal(len(cost))
         return cost + scales * drawn if self.noise else cost

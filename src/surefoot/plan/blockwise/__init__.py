@@ -1,1 +1,1 @@
-"""A plan that many processes make together, each from the states that it owns."""
+"""A plan that many processes make together, each for the states that it owns."""

@@ -1,8 +1,8 @@
-"""What one process does for a plan: everything that needs the rows of the states it owns.
+"""One process's part of a plan: everything that needs the rows of the states it owns.
 
-It holds its part of every step and answers, step by step, from what is known of the next one: what is certified, what
-is hopeful, what they are worth, what may be met. Its answers are about its own states alone. It calls the functions
-that a plan in one process calls, on its part.
+It holds its part of every step and answers questions step by step, given what is known about the next one: what is
+certified, what is hopeful, what they are worth, what may be met. Answers are about its own states only. It calls the
+functions that a plan in one process calls, on its own part.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from surefoot.estimate.families import Family
 from surefoot.estimate.row_bounds import RowBounds
 from surefoot.estimate.values import ValueEllipsoid
 from surefoot.model.graph import NO_ACTION, Anchors, BoolArray, FloatArray, IntArray, Layer
-from surefoot.plan.certify import certified_by, fallback_of
+from surefoot.plan.certify import certified_by
 from surefoot.plan.directed import RowView, ShareScale, Targets, failing_rows, largest_by_pair, told_by
 from surefoot.plan.hope import NextStates, backward, followed, least_worth, played
 from surefoot.plan.segments import segment_any, spread
@@ -45,7 +45,7 @@ class Range(NamedTuple):
 
 
 class Extent(NamedTuple):
-    """What one process has of one step, in numbers of the whole step."""
+    """One process's part of a step, as indices within the whole step."""
 
     states: Range
     pairs: Range
@@ -54,7 +54,7 @@ class Extent(NamedTuple):
 
 
 def extents(layer: Layer, blocks: int) -> list[Extent]:
-    """A step cut into parts of about as many triplets each; some may have no states."""
+    """A step cut into parts with about equally many triplets; some may have no states."""
     cuts = np.searchsorted(layer.edge_ptr, np.linspace(0, layer.n_edges, blocks + 1)[1:-1])
     found = []
     for first, end in pairwise([0, *cuts.tolist(), layer.n_states]):
@@ -65,7 +65,7 @@ def extents(layer: Layer, blocks: int) -> list[Extent]:
 
 
 class ProblemFacts(NamedTuple):
-    """What every process knows of the problem."""
+    """What every process knows about the problem."""
 
     limits: FloatArray  # (H, m)
     slack: FloatArray  # (H, m)
@@ -76,7 +76,7 @@ class ProblemFacts(NamedTuple):
 
 
 class OwnStates(NamedTuple):
-    """The same of a block's own states; pairs are counted from its own first, and marks of pairs are packed bits."""
+    """The same for a block's own states; pairs are counted from its first one, and marks of pairs are packed bits."""
 
     ahead: NextStates
     action: IntArray
@@ -104,7 +104,7 @@ class ExploringStep(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """A step as far as this process holds it; successors are counted from the first that is known here."""
+    """This process's part of a step; successors are counted from the first that is known here."""
 
     extent: Extent
     layer: Layer
@@ -125,7 +125,7 @@ def timed(method: Callable[..., Any]) -> Callable[..., tuple[float, Any]]:
 
 
 class Block:
-    """The states that one process owns, of every step. Lives on a Dask worker, as an actor."""
+    """The states of every step that one process owns. Lives on a Dask worker, as an actor."""
 
     def __init__(self, declared: ProblemFacts) -> None:
         self._declared = declared
@@ -139,19 +139,19 @@ class Block:
         self._sure: list[Any] = [None] * n  # (S,) actions
         self._best: list[Any] = [None] * n
         self._explored: list[Any] = [None] * n
-        self._marks: list[Any] = [None] * n  # (R,) cost rows that certified pairs may meet
+        self._met: list[Any] = [None] * n  # cost rows that certified pairs may meet
         self._told: list[tuple[FloatArray, FloatArray]] = []
 
     # --- what it holds ----------------------------------------------------------------------------------
 
     def receive(self, name: str, piece: NDArray[Any], at: int, length: int) -> None:
-        """Some entries of an array, which comes in pieces."""
+        """Receive some entries of an array, which comes in pieces."""
         if name not in self._arrays:
             self._arrays[name] = np.empty((length, *piece.shape[1:]), piece.dtype)
         self._arrays[name][at : at + len(piece)] = piece
 
     def begin_step(self, extent: Extent, names: dict[str, str]) -> Range:
-        """The next step is made of these arrays, by the layer's field. → the states that may follow."""
+        """Make the next step from these arrays, by the layer's field. → the states that may follow."""
         found = {field: self._arrays[name] for field, name in names.items()}
         following = names["successor"]
         if following not in self._next:
@@ -185,7 +185,7 @@ class Block:
         values: Sequence[ValueEllipsoid],
         rounding: FloatArray,
     ) -> bool:
-        """See all rows once: Step 1. → no bound contradicts another."""
+        """Step 1: go through all rows once. → True if no bound contradicts another."""
         declared, done = self._declared, dict[tuple[int, int], RowBounds]()
         self._values, self._bounds, fine = values, [], True
         for h, part in enumerate(self._parts):
@@ -203,11 +203,12 @@ class Block:
     def backward(self, h: int, ahead: NextStates, consistent: bool) -> OwnStates:
         """Steps 2 and 3 of one step, and what they are worth."""
         layer = self._parts[h].layer
-        found = backward(layer, *self._sets(h, ahead, consistent), ahead, self._values[h], self._declared.most[h])
+        sets, cap = self._sets(h, ahead, consistent), self._declared.most[h]
+        found = backward(layer, *sets, ahead, self._values[h], cap, ahead.alike())
         self._certified[h], self._sure[h], self._best[h] = found.pairs, found.action, found.best_action
         action, best_action = (
             each.astype(np.int32) for each in (found.action, found.best_action)
-        )  # small travels fast
+        )  # small messages travel fast
         return OwnStates(found.ahead, action, best_action, np.packbits(found.pairs), np.packbits(found.either))
 
     def _sets(
@@ -216,7 +217,7 @@ class Block:
         """Pairs and states that are certified, and that are not refuted."""
         layer, limits = self._parts[h].layer, self._declared.limits[h]
         if not consistent:
-            pairs, allowed = fallback_of(layer), ~layer.forbidden
+            pairs, allowed = layer.played_by_fallback(), ~layer.forbidden
             return (pairs, segment_any(pairs, layer.state_ptr)), (spread(allowed, layer.state_ptr), allowed)
         upper, lower = (self._bounds[h].kept(side, slice(0, layer.n_rows), limits) for side in (0, 1))
         return certified_by(layer, upper, ahead.certified), certified_by(layer, lower, ahead.hopeful)
@@ -225,19 +226,19 @@ class Block:
     def forward(self, h: int, hoped: BoolArray, certified: BoolArray) -> Met:
         """From states that V̄'s policy and certified pairs meet, both of all states that are held here."""
         part, layer, declared = self._parts[h], self._parts[h].layer, self._declared
-        mask, next_hoped = followed(layer, played(layer, self._best[h]), hoped, part.next.size)
-        self._marks[h], next_certified = followed(layer, self._certified[h], certified, part.next.size)
-        rows = np.flatnonzero(mask & ~spread(self._certified[h], layer.row_ptr))
+        rows, next_hoped = followed(layer, played(layer, self._best[h]), hoped, part.next.size)
+        self._met[h], next_certified = followed(layer, self._certified[h], certified, part.next.size)
+        rows = rows[~self._certified[h][layer.pairs_of_rows(rows)]]
         upper, _ = self._bounds[h].of(rows)
         found = failing_rows(h, rows + part.extent.rows.first, upper, declared.limits[h], declared.slack[h])
         return Met(np.packbits(next_hoped), np.packbits(next_certified), found.nearest())
 
     @timed
     def score(self, seen: Sequence[Sequence[RowView]]) -> tuple[float, float]:
-        """What the rows that may be met tell about the targets. → the largest score and the largest u/(1+u)."""
+        """Score the rows that may be met by what they tell about the targets. → the largest score and u/(1+u)."""
         self._told, most, most_alone = [], 0.0, 0.0
-        for part, marks, each in zip(self._parts, self._marks, seen, strict=False):
-            told = told_by(part.layer.cost_features, np.flatnonzero(marks), each)
+        for part, met, each in zip(self._parts, self._met, seen, strict=False):
+            told = told_by(part.layer.cost_features, met, each)
             score, alone = (largest_by_pair(part.layer, told.rows, column) for column in (told.score, told.alone))
             most, most_alone = max(most, float(score.max(initial=0.0))), max(most_alone, float(alone.max(initial=0.0)))
             self._told.append((score, alone))

@@ -1,10 +1,10 @@
-"""A plan by many processes: the same sweeps as in one, each step a question to all blocks.
+"""A plan made by many processes: the sweeps of a single process, with each step a question to all blocks.
 
-What goes out of a step, and what comes back, grows with its states; rows, and what is computed of them, stay where they
-are. Backward once for certified and hopeful sets and both their values; then, while there is something to explore, once
-forward to see what may be met, once for the scores, backward for the values that explore, and forward to compare.
-The result is that of :mod:`surefoot.plan.hope` and :mod:`surefoot.plan.directed`, bit for bit. Q is not kept: a plan
-computes it when it is asked.
+Messages grow with the states of a step; rows, and what is computed from them, stay where they are. One sweep backward
+gives the certified and hopeful sets with their values. Then, while there is something to explore: one forward to see
+what may be met, one for the scores, one backward for the values that explore, and one forward to compare. The result is
+that of :mod:`surefoot.plan.hope` and :mod:`surefoot.plan.directed`, bit for bit. Q is not kept: a plan computes it on
+demand.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Told:
 
     scale: ShareScale
     last: FloatArray  # (S,)  of the last states, which are looked at here
-    all: Callable[[], Shares]  # computed here, for who wants to see them
+    all: Callable[[], Shares]  # computed here, for anyone who wants to see them
 
 
 class Blockwise:
@@ -53,7 +53,7 @@ class Blockwise:
         self.team = Team(graph, declared, cluster)
 
     def bound_costs(self, data: CostData, confidence: CostConfidence, values: Sequence[ValueEllipsoid]) -> CostBounds:
-        """Step 1: every block looks at its rows; single bounds are computed here when they are asked for."""
+        """Step 1: every block goes through its rows; single bounds are computed here on demand."""
 
         def look(bounds: CostBounds, rounding: FloatArray) -> bool:
             known = {data.regression(h): each for h, each in enumerate(bounds.known)}
@@ -62,7 +62,7 @@ class Blockwise:
         return bound_costs(self._problem, data, confidence, look=look)
 
     def hope(self, bounds: CostBounds) -> tuple[Certified, Hope]:
-        """Steps 2 and 3, and what may still be had: one sweep backward."""
+        """Steps 2 and 3 and the hopeful values, in one sweep backward."""
         problem, graph = self._problem, self._problem.graph
         steps = [last_ahead(graph, bounds, problem.bounds)]
         found: list[list[OwnStates]] = []
@@ -130,7 +130,7 @@ class Blockwise:
         told: Told,
         weight: float,
     ) -> Explored:
-        """As :func:`surefoot.plan.directed.exploring_values`; blocks compare the last that they were asked for."""
+        """As :func:`surefoot.plan.directed.exploring_values`; blocks compare the last values that they computed."""
         graph = problem.graph
         ends = graph.terminal.reward
         value = [np.where(certified.states[-1], ends + weight * told.last, 0.0)]
@@ -195,8 +195,8 @@ class Blockwise:
 
 
 def refuse_unsuited(problem: Problem) -> None:
-    """Refuse what many machines cannot plan before anything is sent."""
-    fix = "Leave out on=: this one is planned on one machine."
+    """Before anything is sent, refuse problems that many machines cannot plan."""
+    fix = "Leave out on= to plan this problem on one machine."
     tables = [x for layer in problem.graph.layers for x in (layer.cost_features, layer.transition_features)]
     if any(isinstance(x, SparseRows) for x in tables):
         raise InvalidInput("plans on many machines need dense features", got="sparse ones", fix=fix)

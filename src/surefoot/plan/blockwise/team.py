@@ -1,8 +1,8 @@
 """The processes of a cluster that make plans together: who owns what, and how they are asked.
 
-Each worker holds one block, an actor, which is sent its part of the problem once. A question goes to all blocks at
-once, straight from here to the workers, and all answers are waited for: a *barrier*. A worker that dies takes its block
-along; then all blocks are made again on those that are left, and the plan is begun anew, to the same bits.
+Each worker holds one block, an actor, which receives its part of the problem once. A question goes to all blocks at
+once, directly to the workers, and all answers are awaited: a *barrier*. A worker that dies takes its block with it;
+then all blocks are made again on the remaining workers and the plan is restarted, with the same result bit for bit.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from surefoot.plan.blockwise.block import Block, Extent, ProblemFacts, Range, ex
 
 PIECE = 1 << 26  # bytes that are sent at a time
 PATIENCE = 60.0  # seconds for a first worker
-NOTICE = 0.2  # seconds for the scheduler to notice a death, doubled each time
+NOTICE = 0.2  # seconds for the scheduler to notice a dead worker, doubled each time
 
 Answer = TypeVar("Answer")
 
@@ -36,10 +36,10 @@ class BlockLost(Exception):
 
 @dataclass
 class Cost:
-    """What the questions of one kind took so far."""
+    """The time and bytes that questions of one kind have taken so far."""
 
     barriers: int = 0
-    seconds: float = 0.0  # until the last answer was here
+    seconds: float = 0.0  # until the last answer arrived
     working: float = 0.0  # of these, the slowest block at work
     sent: int = 0  # bytes, to all blocks together
     received: int = 0
@@ -47,7 +47,7 @@ class Cost:
 
 @dataclass(eq=False)
 class Member:
-    """One block, and where it is."""
+    """One block, and the worker that holds it."""
 
     actor: Any
     extents: Sequence[Extent]  # by step
@@ -85,7 +85,7 @@ class Team:
 
     def _build(self) -> None:
         """Make all blocks, one on each worker, and send each what it owns."""
-        self.members.clear()  # actors that nobody holds are let go
+        self.members.clear()  # actors without a reference are released
         with self._talking():
             self._client.wait_for_workers(1, timeout=PATIENCE)
             workers = sorted(self._client.scheduler_info(n_workers=-1)["workers"])
@@ -98,7 +98,7 @@ class Team:
                 self._send_steps(member)
 
     def _send_steps(self, member: Member) -> None:
-        """A block's part of every step; what steps share travels once."""
+        """Send a block its part of every step; arrays that steps share are sent once."""
         sent = set[str]()
         for layer, extent in zip(self._graph.layers, member.extents, strict=True):
             names = {}
@@ -113,7 +113,7 @@ class Team:
     # --- questions --------------------------------------------------------------------------------------
 
     def ask(self, question: str, words: Iterable[Sequence[Any]]) -> list[Any]:
-        """A question to every block, with words for each. → the answers of all blocks, in the order of their states."""
+        """Ask every block a question, with arguments for each. → all answers, in the order of the blocks' states."""
         cost, began = self.costs.setdefault(question, Cost()), time.perf_counter()
         with self._talking():
             asked = []
@@ -128,11 +128,11 @@ class Team:
         return [answer for _, answer in answers]
 
     def together(self, work: Callable[[], Answer]) -> Answer:
-        """The result of work that asks questions; begun anew on those who are left when a worker dies."""
+        """The result of work that asks questions; restarted on the remaining workers when one dies."""
         for deaths in range(MOST_DEATHS + 1):
             try:
                 if deaths:
-                    time.sleep(NOTICE * 2**deaths)  # or blocks would be sent to the dead, one try after the other
+                    time.sleep(NOTICE * 2**deaths)  # or every retry would send blocks to dead workers
                     self._build()
                 return work()
             except BlockLost as error:
@@ -144,7 +144,7 @@ class Team:
 
     @contextlib.contextmanager
     def _talking(self) -> Iterator[None]:
-        """Calls of actors belong here. Dask has several ways to say that one is gone."""
+        """Surrounds calls of actors: Dask reports a lost actor in several ways."""
         from distributed.scheduler import KilledWorker
 
         try:
@@ -159,7 +159,7 @@ class Team:
 
 
 def _arrays(layer: Layer, extent: Extent) -> dict[str, tuple[NDArray[Any], Range]]:
-    """What a block needs of a step, by the layer's field: the array, and which of its entries."""
+    """What a block needs from a step, by the layer's field: the array, and which of its entries."""
     found: dict[str, tuple[Any, Range]] = {
         "state_ptr": (layer.state_ptr, Range(extent.states.first, extent.states.end + 1)),
         "pair_ptr": (layer.pair_ptr, Range(extent.pairs.first, extent.pairs.end + 1)),
@@ -177,7 +177,7 @@ def _arrays(layer: Layer, extent: Extent) -> dict[str, tuple[NDArray[Any], Range
 
 
 def _pieces(array: NDArray[Any], own: Range) -> Iterator[tuple[int, NDArray[Any]]]:
-    """(where it goes, some entries) until all are sent; an empty array is one piece, too."""
+    """(destination, entries) until everything is sent; an empty array is one piece too."""
     step = max(1, PIECE // max(1, array[:1].nbytes))
     for at in range(0, max(1, own.size), step):
         yield at, np.array(array[own.first + at : min(own.end, own.first + at + step)])

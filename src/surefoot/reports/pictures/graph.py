@@ -67,13 +67,12 @@ def _graph(plt: Any, view: View, paper: Paper) -> Any:
     played = {(h, int(view.action[h][i])) for h, i in view.path[:-1] if view.action[h][i] != NO_ACTION}
     for h, layer in enumerate(graph.layers):
         for state in range(layer.n_states):
-            pairs = range(int(layer.state_ptr[state]), int(layer.state_ptr[state + 1]))
-            x, y = place(h, state)
+            pairs, (x, y) = layer.pairs_of(state), place(h, state)
             for n, pair in enumerate(pairs):
                 at = x + 0.40 * apart, y + 0.40 * ((len(pairs) - 1) / 2 - n)
                 on_path = (h, pair) in played
                 _action(axes, view, h, pair, (x, y), at, paper)
-                for edge in range(int(layer.pair_ptr[pair]), int(layer.pair_ptr[pair + 1])):
+                for edge in layer.edges_of(pair):
                     x2, y2 = place(h + 1, int(layer.successor[edge]))
                     kind = Class(int(view.pairs[h][pair]))
                     bold = on_path and int(layer.successor[edge]) == view.path[h + 1][1]

@@ -60,6 +60,6 @@ def thermal_figure(plt: Any, view: View, paper: Paper) -> Any:
 
 def _largest_power(view: View, h: int, state: int) -> int | None:
     layer = view.world.problem.graph.layers[h]
-    pairs = np.arange(layer.state_ptr[state], layer.state_ptr[state + 1])
+    pairs = np.array(layer.pairs_of(state))
     kept = pairs[np.isin(view.pairs[h][pairs], [Class.CERTIFIED, Class.WRONG])]
     return int(view.world.problem.naming.action(layer, h, int(kept[-1]))) if len(kept) else None

@@ -20,9 +20,10 @@ every argument below; p = 0.05, and the numbers are for horizon 4, where the bou
    relative uncertainty ω = 2·L·v = 3/2; full is not (2 > 1). As long as only v = 0 is played this stays so to
    the last digit, whatever the noise; and in these worlds no expected next value depends on transition data
    (one successor, or several of equal value). What a learner does then, it does for ever.
-2. *One trial certifies full.* At λ = 0.56, the smallest ridge, G = 0.5625, log det(A) − log λ = 0.70 and
-   2·log(4·3/p) = 10.96 give R = 0.01·√11.66 = 0.034; with c = 0.1 R², g is known to ±R·√(1.1·(G+λ))/G = ±0.067, and
-   upper(full) = 2·(ĝ + 0.067) = 0.734 where ĝ = 0.3. It would take noise of 10σ to push that above 1. One trial
+2. *One trial certifies full.* Beside the ridge λN = 1.14 (spec 3, at the works of the first world), G = 0.5625,
+   log det(A) − log det(λN) = 0.40 and 2·log(4/p) = 8.76 give R = 0.01·√9.16 = 0.030; with c = 0.01 R², g is known to
+   ±R·√(1.01·(G + λN))/G = ±0.070, and upper(full) = 2·(ĝ + 0.070) = 0.741 where ĝ = 0.3. It would take noise of 9σ to
+   push that above 1. One trial
    also makes log det(A) grow by more than log 1.1, so the next episode has a new plan.
 3. *Overload is never certified* while the bounds hold: its upper bound is at least its true strain, 1.2.
 

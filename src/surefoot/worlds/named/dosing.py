@@ -26,8 +26,7 @@ learner that looks one step ahead walks into it.
 
 from __future__ import annotations
 
-from surefoot.checks import one_of
-from surefoot.errors import InvalidInput
+from surefoot.checks import one_of, whole
 from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
 from surefoot.worlds.world import World
@@ -66,9 +65,7 @@ def dosing(
         patient: the hidden weights of fast and slow; they sum to one.
     """
     one_of("size", SIZES, size, "Choose from")
-    top, steps = SIZES[size][0] if levels is None else levels, SIZES[size][1] if horizon is None else horizon
-    if type(top) is not int or top < 4:
-        raise InvalidInput("levels must be a whole number from 4", got=repr(top))
+    top = whole("levels", SIZES[size][0] if levels is None else levels, 4)
 
     def successors(h: int, burden: int, action: str) -> list[int]:
         return sorted(set(_after(burden, action, top)))
@@ -81,7 +78,7 @@ def dosing(
         return [0.8, 0.3] if after == low else [0.2, 0.7]
 
     problem = Problem.from_functions(
-        horizon=steps,
+        horizon=SIZES[size][1] if horizon is None else horizon,
         start=0,
         actions=lambda h, burden: [REST, DOSE],
         successors=successors,

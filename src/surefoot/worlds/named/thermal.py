@@ -39,8 +39,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from surefoot.checks import one_of
-from surefoot.errors import InvalidInput
+from surefoot.checks import one_of, whole
 from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
 from surefoot.worlds.world import World
@@ -88,9 +87,9 @@ class Machine:
         added = [k for k in range(r + 1) if min(first + k, self.hottest) == after]
         return [sum(math.comb(r, k) * q**k * (1 - q) ** (r - k) for k in added) for q in chances]
 
-    def temperature_features(self, heat: int, power: int, after: int) -> list[float]:
-        """x = (1, heat, u, heat', u·heat')."""
-        u, later = power / self.strongest, after / self.hottest
+    def temperature_features(self, heat: int, u: float, after: int) -> list[float]:
+        """x = (1, heat, u, heat', u·heat'), u the power in parts of the strongest."""
+        later = after / self.hottest
         return [1.0, heat / self.hottest, u, later, u * later]
 
     def earnings(self, heat: int, power: int) -> float:
@@ -121,21 +120,19 @@ def thermal(
     """
     one_of("size", SIZES, size, "Choose from")
     usual_resolution, usual_horizon = SIZES[size]
-    if resolution is None:
-        resolution = usual_resolution
-    if type(resolution) is not int or resolution < 1:
-        raise InvalidInput("resolution must be a whole number above 0", got=repr(resolution))
-    machine = Machine(resolution)
+    machine = Machine(whole("resolution", usual_resolution if resolution is None else resolution, 1))
     problem = Problem.from_functions(
         horizon=usual_horizon if horizon is None else horizon,
         start=0,
         actions=lambda h, heat: range(machine.strongest + 1),
         successors=lambda h, heat, power: machine.successors(heat, power),
         reward=lambda h, heat, power: machine.earnings(heat, power),
-        cost_features=lambda h, *triplet: machine.temperature_features(*triplet),
+        cost_features=lambda h, heat, power, after: machine.temperature_features(
+            heat, power / machine.strongest, after
+        ),
         transition_features=lambda h, *triplet: machine.climates(*triplet),
         fallback=lambda h, heat: 0,
-        anchor=lambda h: (machine.temperature_features(0, 0, 0), TEMPERATURE[0]),
+        anchor=lambda h: (machine.temperature_features(0, 0.0, 0), TEMPERATURE[0]),
         limits=Limit("temperature", bound=bound, noise=noise_scale, norm=NORM),
         stationary_costs=True,
         stationary_transitions=True,

@@ -16,8 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from surefoot.checks import one_of
-from surefoot.errors import InvalidInput
+from surefoot.checks import one_of, whole
 from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
 from surefoot.worlds.named import thermal
@@ -55,8 +54,8 @@ def throttle(
         climate: the hidden weights of the three climates; they sum to one.
     """
     one_of("size", SIZES, size, "Choose from")
-    if levels is not None and (type(levels) is not int or levels < 2):
-        raise InvalidInput("levels must be a whole number from 2, or None", got=repr(levels))
+    if levels is not None:
+        whole("levels", levels, 2)
     machine = Machine(SIZES[size][0] if resolution is None else resolution)
     openings = [IDLE, FULL] if levels is None else [i / (levels - 1) for i in range(levels)]
 
@@ -74,19 +73,14 @@ def throttle(
         actions=lambda h, heat: openings,
         successors=successors,
         reward=lambda h, heat, opening: min(1.0, 0.2 + 0.2 * opening + 0.6 * heat / machine.hottest),
-        cost_features=lambda h, heat, opening, after: _features(machine, heat, opening, after),
+        cost_features=lambda h, *triplet: machine.temperature_features(*triplet),
         transition_features=chances,
         fallback=lambda h, heat: IDLE,
         center=None if levels is not None else (lambda h, heat: IDLE),
-        anchor=lambda h: (_features(machine, 0, IDLE, 0), TEMPERATURE[0]),
+        anchor=lambda h: (machine.temperature_features(0, IDLE, 0), TEMPERATURE[0]),
         limits=Limit("temperature", bound=bound, noise=noise_scale, norm=NORM),
         features=["one", "heat", "opening", "heat after", "opening x heat after"],
         stationary_costs=True,
         stationary_transitions=True,
     )
     return World(problem, transition=climate, cost=TEMPERATURE, noise=noise)
-
-
-def _features(machine: Machine, heat: int, opening: float, after: int) -> list[float]:
-    later = after / machine.hottest
-    return [1.0, heat / machine.hottest, opening, later, opening * later]
