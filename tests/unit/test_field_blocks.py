@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import surefoot as sf
-from surefoot.agents.blocks.random_actions import drawn, number
+from surefoot.agents.blocks.random_actions import chance, drawn
 from surefoot.estimate.counts import Counts, bernstein, empirical
 from surefoot.estimate.values import ValueConfidence, ValueData
 from surefoot.estimate.weighted import WeightedData, by_edge
@@ -154,8 +154,8 @@ def test_draws_are_those_of_the_chances_and_of_nothing_else(seed: int) -> None:
     assert np.all(np.abs(share - chances[:3]) < 5 * np.sqrt(chances[:3] * (1 - chances[:3]) / 4000))
     assert set(picked[:, 1]) == {4}
     assert set(picked[:, 2]) == {-1}
-    assert number(seed, 3, 1) == number(seed, 3, 1)
-    assert len({number(s, k, h) for s in (seed, seed + 1, seed + 2**70) for k in range(50) for h in range(4)}) == 600
+    assert chance(seed, 3, 1) == chance(seed, 3, 1)
+    assert len({chance(s, k, h) for s in (seed, seed + 1, seed + 2**70) for k in range(50) for h in range(4)}) == 600
 
 
 def test_the_last_chance_is_taken_where_a_running_sum_falls_short() -> None:

@@ -14,7 +14,7 @@ import pytest
 import surefoot as sf
 from surefoot.audits.audit import Unreadable
 from surefoot.audits.declaration import read_problem
-from surefoot.audits.rays import Line, largest_kept
+from surefoot.audits.rays import RayBound, largest_kept
 from surefoot.errors import InvalidInput, OutOfOrder, UnreadableFile
 from surefoot.reports.study_page import write_study_page
 from surefoot.serve.openapi import description
@@ -372,7 +372,7 @@ def test_the_audits_largest_root_is_the_last_one(seed: int) -> None:
     grid = np.linspace(0.0, 1.0, 20_001)
     for _ in range(50):
         parts = [tuple(rng.normal(size=(2, 1, *shape))) for shape in ((), (3,), (2,))]
-        line, limit = Line(*parts), rng.normal(2.0, 2.0, (1, 1))
+        line, limit = RayBound(*parts), rng.normal(2.0, 2.0, (1, 1))
         f = [(1 - grid)[:, None] * p[0].reshape(1, -1) + grid[:, None] * p[1].reshape(1, -1) for p in parts]
         total = f[0][:, 0] + np.sqrt((f[1] ** 2).sum(axis=1)) + np.abs(f[2]).sum(axis=1)
         kept = np.flatnonzero(total <= limit[0, 0])

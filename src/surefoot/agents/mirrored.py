@@ -25,7 +25,7 @@ from surefoot.model.graph import FloatArray
 from surefoot.model.problem import Problem
 from surefoot.plan.drawing import averaged, dual_step, mirror_step, most_actions, uniform
 from surefoot.plan.plan import Plan
-from surefoot.plan.successors import expected
+from surefoot.plan.successors import expected_of_triplets
 from surefoot.plan.values import most_to_come
 
 
@@ -183,7 +183,7 @@ class Opdop(Mirrored):
             layer = graph.layers[h]
             now = [np.zeros(layer.n_edges), *layer.worst_of_edges(bounds.lower[h]).T]
             told = [cost + by_edge(layer, v) for cost, v in zip(now, ahead, strict=True)]
-            found = [expected(layer, f, each[h]) for f, each in zip(told, known, strict=True)]
+            found = [expected_of_triplets(layer, f, each[h]) for f, each in zip(told, known, strict=True)]
             found[0] = np.clip(layer.reward + found[0], 0.0, most[h])
             gains.insert(0, found[0] - sum((y * each for y, each in zip(self.prices, found[1:], strict=True)), 0.0))
             ahead = [averaged(layer, self.mirror[h], each) for each in found]

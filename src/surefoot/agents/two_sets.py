@@ -47,7 +47,7 @@ from surefoot.plan.values import StepValues, Values, backward_values, greedy, mo
 CONFIDENCES, SUCCESSORS, SETTLE = ("published", "proved"), ("one", "all"), ("states", "steps")
 
 
-class Sets(NamedTuple):
+class SafeSets(NamedTuple):
     graph: LayeredGraph  # with one successor of every pair, or with all that are declared
     sure: Certified  # the pessimistic safe set
     hoped: Certified  # the optimistic one, which contains it
@@ -98,10 +98,10 @@ class TwoSets(Paced):
         return Plan(self.problem, bounds, sets.sure, self._values(sets, bounds, known), known, self.replans)
 
     @abstractmethod
-    def _values(self, sets: Sets, bounds: CostBounds, known: Sequence[ValueEllipsoid]) -> Values:
+    def _values(self, sets: SafeSets, bounds: CostBounds, known: Sequence[ValueEllipsoid]) -> Values:
         """What to play in the pessimistic set."""
 
-    def _sets(self, bounds: CostBounds, known: Sequence[ValueEllipsoid]) -> Sets:
+    def _sets(self, bounds: CostBounds, known: Sequence[ValueEllipsoid]) -> SafeSets:
         limits, graph, seen = self.problem.bounds, self.problem.graph, bounds
         if self.options.successors == "one":
             graph, seen = with_one_successor(graph, bounds, known)
@@ -111,7 +111,9 @@ class TwoSets(Paced):
             tuple(a | b for a, b in zip(sure.states, hoped.states, strict=True)),
         )
         every = self.options.successors == "all"
-        return Sets(graph, sure, either, sure if every else with_least_worst(self.problem.graph, sure, bounds, limits))
+        return SafeSets(
+            graph, sure, either, sure if every else with_least_worst(self.problem.graph, sure, bounds, limits)
+        )
 
 
 def prior_ridge(problem: Problem) -> float:
@@ -150,7 +152,7 @@ class SafeMdp(TwoSets):
 
     name: ClassVar[str] = "safe-mdp"
 
-    def _values(self, sets: Sets, bounds: CostBounds, known: Sequence[ValueEllipsoid]) -> Values:
+    def _values(self, sets: SafeSets, bounds: CostBounds, known: Sequence[ValueEllipsoid]) -> Values:
         return towards(self.problem.graph, sets.playable, target(self.problem, bounds, sets.sure)[:2])
 
 
@@ -267,7 +269,7 @@ class SnoMdp(TwoSets):
         super()._prepare(problem)
         self.settled = np.zeros(1, bool)  # in phase 2
 
-    def _values(self, sets: Sets, bounds: CostBounds, known: Sequence[ValueEllipsoid]) -> Values:
+    def _values(self, sets: SafeSets, bounds: CostBounds, known: Sequence[ValueEllipsoid]) -> Values:
         problem, options = self.problem, self.options
         if not self.settled[0]:
             h, pair, width = target(problem, bounds, sets.sure)
@@ -331,7 +333,7 @@ class SafeExpOpt(TwoSets):
     name: ClassVar[str] = "safe-exp-opt"
     options: SafeExpOptOptions
 
-    def _values(self, sets: Sets, bounds: CostBounds, known: Sequence[ValueEllipsoid]) -> Values:
+    def _values(self, sets: SafeSets, bounds: CostBounds, known: Sequence[ValueEllipsoid]) -> Values:
         graph, allowed, eta = self.problem.graph, sets.playable, self.options.hope
         pess, opti = self._optimistic(allowed, known), self._optimistic(sets.hoped, known)
         most, actions = most_to_come(graph), []

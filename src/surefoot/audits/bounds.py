@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from surefoot.audits.problem import Problem, norms_alone
-from surefoot.audits.rays import Line
+from surefoot.audits.rays import RayBound
 from surefoot.audits.rows import feature_shapes, longest_scaled, split
 
 MOST_VISITED = 64  #: rows of a regression whose visits are counted one by one
@@ -347,22 +347,22 @@ class Ellipsoids:
             slop[:, j] = 4.0 * off + _ROUNDING * (self._problem.scales[j] + np.abs(high) + np.abs(part.known))
         return Bounds(upper, lower, slop)
 
-    def lines(self, h: int, zero: Any, one: Any) -> list[list[Line]]:
+    def lines(self, h: int, zero: Any, one: Any) -> list[list[RayBound]]:
         """Of every limit the upper bounds along the rays from rows at 0 to rows at 1 (spec 9), but for those of the
         box, which have no closed form."""
         return [self._lines(h, j, zero, one) for j in range(len(self._problem.limits))]
 
-    def _lines(self, h: int, j: int, zero: Any, one: Any) -> list[Line]:
+    def _lines(self, h: int, j: int, zero: Any, one: Any) -> list[RayBound]:
         known, zeta = self._data.known[j], self._problem.limits[j].misspecification
         ends = [split(self._problem, known, h, j, x) for x in (zero, one)]
         anchors, flat = self._problem.anchors[h], np.zeros((len(zero), 0))
         weights = zeta if anchors is None else zeta + anchors[2][:, j]
         affine, kinks = [end.known + zeta for end in ends], [end.rho * weights for end in ends]
 
-        def line(told: Any, w: Any, more: Any = None) -> Line:
+        def line(told: Any, w: Any, more: Any = None) -> RayBound:
             sides = range(2)
             bent = [kinks[e] if more is None else np.hstack([kinks[e], more[e]]) for e in sides]
-            return Line(*(tuple(each) for each in ([affine[e] + told[e] for e in sides], w, bent)))
+            return RayBound(*(tuple(each) for each in ([affine[e] + told[e] for e in sides], w, bent)))
 
         found = []
         if self._confidence.beta is None:
@@ -375,5 +375,5 @@ class Ellipsoids:
                 found.append(line([end.z @ each.centre for end in ends], turned))
         if math.isfinite(known.outer):
             always = np.full(len(zero), zeta)
-            found.append(Line((always, always), (known.outer * zero, known.outer * one), (flat, flat)))
+            found.append(RayBound((always, always), (known.outer * zero, known.outer * one), (flat, flat)))
         return found

@@ -18,7 +18,7 @@ _STEPS = 60  # of Newton's method, which takes about ten
 
 
 @dataclass(frozen=True, eq=False)
-class Line:
+class RayBound:
     """One bound along the rays of E rows, at both ends: (E,) of the affine part, (E, d) of w, (E, k) of the kinks."""
 
     affine: tuple[Any, Any]
@@ -53,7 +53,7 @@ class Line:
         return affine + length + np.abs(kinks).sum(axis=1), slope + (np.sign(kinks) * rises[2]).sum(axis=1)
 
 
-def largest_kept(lines: list[list[Line]], limits: Any) -> Any:
+def largest_kept(lines: list[list[RayBound]], limits: Any) -> Any:
     """(E,) of every row the least over limits (E, m) of the largest α that one of the bounds keeps; −1 without one."""
     found = [np.max([line.largest(limit) for line in own], axis=0) for own, limit in zip(lines, limits.T, strict=True)]
     return np.min(found, axis=0)
@@ -76,7 +76,7 @@ def opened(
     ends: tuple[Any, Any],
     pair_of: Any,
     limits: Any,
-    lines: Callable[[Any, Any], list[list[Line]]],
+    lines: Callable[[Any, Any], list[list[RayBound]]],
     bounds: Callable[[Any], tuple[Any, Any]],
 ) -> Opened:
     """``ends`` (rows, d) at 0 and at 1, ``pair_of`` (rows,), ``limits`` (m,), ``bounds`` of rows: (upper, slop).

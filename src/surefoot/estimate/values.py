@@ -69,7 +69,9 @@ class ValueData:
         found = []
         for h, r in enumerate(self.state.regression.tolist()):
             ratio = float(np.log1p(turned[r].eigenvalues / ridge).sum())
-            found.append(around(turned[r], ridge, confidence.radius(h, ratio), confidence.optimism, confidence.clip))
+            found.append(
+                ellipsoid_around(turned[r], ridge, confidence.radius(h, ratio), confidence.optimism, confidence.clip)
+            )
         return tuple(found)
 
 
@@ -90,7 +92,7 @@ class ValueEllipsoid:
         return bool(np.sqrt(((gap * gap) / self.weights).sum()) <= self.radius)
 
 
-def around(data: Turned, ridge: float, radius: float, optimism: float, clip: bool) -> ValueEllipsoid:
+def ellipsoid_around(data: Turned, ridge: float, radius: float, optimism: float, clip: bool) -> ValueEllipsoid:
     """The ellipsoid of this radius around the estimate θ̂ of a regression."""
     weights = 1.0 / (data.eigenvalues + ridge)
     return ValueEllipsoid(data.basis, weights, data.targets[0] * weights, radius, optimism, clip)

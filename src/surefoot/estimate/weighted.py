@@ -23,7 +23,7 @@ import numpy as np
 from surefoot.estimate.bank import Bank
 from surefoot.estimate.blocks import BlockShape, value_blocks
 from surefoot.estimate.update import FACTOR, NOWHERE, rows_of, value_row
-from surefoot.estimate.values import ValueEllipsoid, around
+from surefoot.estimate.values import ValueEllipsoid, ellipsoid_around
 from surefoot.model.graph import FloatArray, Layer, owner
 from surefoot.model.problem import Problem
 
@@ -97,7 +97,7 @@ class WeightedData:
         """One per decision layer, around θ̂ with the given radius."""
         turned = [self.bank.turned(r) for r in range(len(self.bank.rows))]
         each = ((turned[self.regression(h)], radius) for h, radius in enumerate(radii))
-        return tuple(around(data, self.ridge, radius, optimism, clip) for data, radius in each)
+        return tuple(ellipsoid_around(data, self.ridge, radius, optimism, clip) for data, radius in each)
 
     def arrays(self, prefix: str) -> dict[str, Any]:
         """Everything that a checkpoint must keep."""

@@ -213,9 +213,9 @@ class Explorer:
 
     def layer(self, draft: Draft) -> Layer:
         """The arrays of a step whose states are all drafted; it has no fallback yet."""
-        x = phi = freeze(table(draft.x, self.cost_dim))
+        x = phi = freeze(stacked(draft.x, self.cost_dim))
         if self.given.transition_features is not None:
-            phi = freeze(table(draft.phi, self.transition_dim))
+            phi = freeze(stacked(draft.phi, self.transition_dim))
         ends = (draft.state_ptr, draft.pair_ptr, draft.row_ptr)
         state_ptr, pair_ptr, row_ptr = (freeze(np.array([0, *each], np.int64)) for each in ends)
         return Layer(
@@ -235,7 +235,7 @@ class Explorer:
         has_cost = freeze(np.array(draft.has_cost, bool))
         return Terminal(
             reward=freeze(np.array(draft.reward, np.float64)),
-            cost_features=freeze(table(draft.x, self.cost_dim)) if has_cost.any() else None,
+            cost_features=freeze(stacked(draft.x, self.cost_dim)) if has_cost.any() else None,
             has_cost=has_cost,
             fallback_reached=freeze(np.zeros(len(has_cost), bool)),
             forbidden=freeze(np.array(draft.forbidden, bool)),
@@ -245,7 +245,7 @@ class Explorer:
         """The rays of a step (spec 9)."""
         if self.given.center is None:
             return None
-        at_zero = table(draft.x0, self.cost_dim) if self.rows_at_zero else None
+        at_zero = stacked(draft.x0, self.cost_dim) if self.rows_at_zero else None
         return Centers(freeze(np.array(draft.center, np.int64)), at_zero)
 
     # --- what a state has -------------------------------------------------------------------------------
@@ -397,7 +397,7 @@ def _place(*place: Label) -> str:
     return ", ".join(f"{kind} {label!r}" for kind, label in zip(kinds, place, strict=False))
 
 
-def table(rows: list[FloatArray], length: int) -> FloatArray:
+def stacked(rows: list[FloatArray], length: int) -> FloatArray:
     """(rows, length)"""
     return np.array(rows) if rows else np.empty((0, length))
 

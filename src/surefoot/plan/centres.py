@@ -22,7 +22,7 @@ from surefoot.model.graph import BoolArray, FloatArray, IntArray
 from surefoot.model.plant.build import centres
 from surefoot.model.plant.cellwise import cells_in, states_of
 from surefoot.model.plant.plant import Plant
-from surefoot.model.plant.reach import around, successors
+from surefoot.model.plant.reach import cells_around, successors
 from surefoot.model.problem import Problem
 from surefoot.plan.certify import within_limits
 from surefoot.plan.plan import Plan
@@ -165,7 +165,7 @@ def _at_centres(plant: Plant, h: int, those: IntArray) -> _Centres:
         features=features.reshape(n * many, *features.shape[2:]),
         ptr=ptr,
         following=following,
-        around=tuple(around(cells, image) for image in flat),
+        around=tuple(cells_around(cells, image) for image in flat),
     )
 
 

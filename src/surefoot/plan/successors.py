@@ -18,7 +18,7 @@ from surefoot.model.graph import FloatArray, IntArray, Layer, LayeredGraph
 from surefoot.plan.segments import first_largest, segment_max, spread
 
 
-def expected(layer: Layer, worth: FloatArray, known: ValueEllipsoid) -> FloatArray:
+def expected_of_triplets(layer: Layer, worth: FloatArray, known: ValueEllipsoid) -> FloatArray:
     """(N,) ⟨θ̂, φ_f⟩ + optimism · radius · ‖φ_f‖_{A⁻¹}, clipped to f on the support, for f (E,) of the triplets."""
     by_triplet = replace(layer, successor=np.arange(layer.n_edges, dtype=np.int64))
     return expected_next_value(by_triplet, worth, known)

@@ -26,7 +26,7 @@ def _mixed(x: int) -> int:
     return x ^ (x >> 31)
 
 
-def number(seed: int, episode: int, h: int) -> float:
+def chance(seed: int, episode: int, h: int) -> float:
     """In [0, 1), with 53 bits."""
     word = _mixed(seed & _WORD)
     for part in (seed >> 64, episode, h):  # a seed may be longer than a word
@@ -36,7 +36,7 @@ def number(seed: int, episode: int, h: int) -> float:
 
 def drawn(graph: LayeredGraph, chances: Sequence[FloatArray], seed: int, episode: int) -> tuple[IntArray, ...]:
     """Per decision layer (S,) the pair that is drawn for the episode, NO_ACTION where all chances are 0."""
-    return tuple(_pick(chances[h], layer.state_ptr, number(seed, episode, h)) for h, layer in enumerate(graph.layers))
+    return tuple(_pick(chances[h], layer.state_ptr, chance(seed, episode, h)) for h, layer in enumerate(graph.layers))
 
 
 def _pick(chances: FloatArray, state_ptr: IntArray, u: float) -> IntArray:

@@ -32,7 +32,7 @@ from surefoot.model.plant.given import (
     with_remainders,
 )
 from surefoot.model.plant.measures import Hat, Measure, make_measures
-from surefoot.model.plant.reach import around, successors
+from surefoot.model.plant.reach import cells_around, successors
 from surefoot.model.problem import Problem
 from surefoot.model.rules import check_limits, check_number_of_layers
 
@@ -227,7 +227,9 @@ class Plant(Chooser):
         images = [np.concatenate([model.at(h, point, u) for u in inputs], axis=1) for model in self.reach.models]
         half = self.reach.disturbance[:, None]
         boxes = tuple((image - half, image + half) for image in images)
-        return PointAhead(boxes, *successors(self.cells, boxes), tuple(around(self.cells, image) for image in images))
+        return PointAhead(
+            boxes, *successors(self.cells, boxes), tuple(cells_around(self.cells, image) for image in images)
+        )
 
     def reward(self, h: int, x: Any, u: Any) -> float:
         return float(self._reward.one(h, self.cells.point("a state", x), u)[0])

@@ -243,7 +243,7 @@ def _share(y: float, half: float, low: float, high: float, least: float, most: f
     return 1.0 if above and below else 0.0
 
 
-def around(cells: Cells, y: FloatArray) -> tuple[IntArray, FloatArray]:
+def cells_around(cells: Cells, y: FloatArray) -> tuple[IntArray, FloatArray]:
     """(2ⁿ, P) the cells whose centres are around points (n, P), and their weights in a linear interpolation."""
     low, share = np.empty(y.shape, np.int64), np.empty(y.shape)
     for d, edge in enumerate(cells.edges):
