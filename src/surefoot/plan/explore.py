@@ -44,10 +44,10 @@ def slacks(problem: Problem, given: float | Sequence[float] | None) -> FloatArra
 
 
 def relative_uncertainty(upper: FloatArray, lower: FloatArray, slack: FloatArray) -> FloatArray:
-    """(rows,) max over limits of max(0, upper − lower)/slack."""
+    """(rows,) max over limits of max(0, upper − lower)/slack; no data explain a NaN, and it counts as 0."""
     with np.errstate(invalid="ignore"):
         width = np.where(np.isneginf(upper), 0.0, upper - lower)  # −∞: a terminal state without a cost
-    result: FloatArray = (np.maximum(width, 0.0) / slack).max(axis=1)
+    result: FloatArray = (np.fmax(width, 0.0) / slack).max(axis=1)
     return result
 
 

@@ -66,13 +66,15 @@ def _widths(
     slack: FloatArray,  # (m,)
     omega: FloatArray,  # (N,)  written
 ) -> None:
-    """Spec 5: ω, the largest relative uncertainty over a pair's cost rows and the limits."""
+    """Spec 5: ω, the largest relative uncertainty over a pair's cost rows and the limits; a NaN is not counted."""
     m = len(slack)
     for pair in range(begin, end):
         widest = 0.0
         for row in range(row_ptr[pair], row_ptr[pair + 1]):
             for j in range(m):
-                widest = np.maximum(widest, (upper[row, j] - lower[row, j]) / slack[j])
+                width = (upper[row, j] - lower[row, j]) / slack[j]
+                if width > widest:
+                    widest = width
         omega[pair] = widest
 
 
