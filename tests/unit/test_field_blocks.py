@@ -17,7 +17,7 @@ from surefoot.estimate.weighted import WeightedData, by_edge
 from surefoot.plan.certify import certify, not_refuted
 from surefoot.plan.drawing import averaged, best_mixture, dual_step, mirror_step, softmax, uniform
 from surefoot.plan.occupancy import best_occupancy
-from surefoot.plan.successors import expected, likeliest, likelihoods, pair_excess, with_one_successor
+from surefoot.plan.successors import expected_of_triplets, likeliest, likelihoods, pair_excess, with_one_successor
 from tests.hand_made import bounds_of, maze
 from tests.made_worlds import hand_world, random_world
 
@@ -188,7 +188,9 @@ def test_rows_of_weight_one_are_the_regression_of_the_specification(seed: int) -
     for h, layer in enumerate(graph.layers):
         value = rng.random(graph.n_states(h + 1))
         worth = by_edge(layer, value)
-        np.testing.assert_allclose(expected(layer, worth, two[h]), expected(layer, worth, one[h]), atol=1e-12)
+        np.testing.assert_allclose(
+            expected_of_triplets(layer, worth, two[h]), expected_of_triplets(layer, worth, one[h]), atol=1e-12
+        )
         np.testing.assert_allclose(four[h].centre, one[h].centre, atol=1e-12)  # (G/4 + I)⁻¹ b/4 = (G + 4I)⁻¹ b
         row = weighted.row(h, layer, 0, worth)
         pair = np.zeros(1, np.int64)

@@ -424,7 +424,7 @@ def most_bytes(work: Callable[[np.ndarray], object], x: np.ndarray) -> int:
 def test_planning_in_float32_takes_less_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nowhere is a table converted as a whole: what is held beside it is the same, but for a piece or two."""
     monkeypatch.setattr(features, "_PIECE", 1 << 12)
-    x = np.random.default_rng(0).random((5_000, 32)).astype(np.float32)
+    x = np.random.default_rng(0).random((2_500, 32)).astype(np.float32)
     room, whole = 4 * 8 * features._PIECE, 8 * x.size
     plan_of(x), plan_of(x.astype(np.float64))  # compiled first: watching memory makes compilation ten times as slow
     wide = most_bytes(plan_of, x.astype(np.float64))
