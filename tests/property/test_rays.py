@@ -11,7 +11,7 @@ import surefoot as sf
 from surefoot.estimate.costs import CostBounds
 from surefoot.estimate.ellipsoids import CostEllipsoids
 from surefoot.model.graph import Anchors, FloatArray
-from surefoot.plan.ray_kernels import NOTHING
+from surefoot.plan.ray_root_kernels import NOTHING
 from surefoot.plan.rays import open_rows
 
 KINDS = ("norm", "prior", "both", "misspecified", "anchor", "two anchors", "tolerant", "two limits")

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from copy import copy
-from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,6 +13,7 @@ from numpy.typing import ArrayLike
 from surefoot.errors import InvalidInput
 from surefoot.model.centers import Centers
 from surefoot.model.draft import Draft, Drafted
+from surefoot.model.functions import Functions, by_pair, call, call_for_list, takes
 from surefoot.model.graph import NO_ACTION, FloatArray, Layer, Terminal, freeze, rows_of_pairs
 from surefoot.model.labels import Label, Names, Register, same_label, shown
 from surefoot.model.naming import Naming
@@ -22,113 +21,6 @@ from surefoot.model.outline import FallbackChoice, Outline
 from surefoot.model.rays import NO_CENTER
 from surefoot.model.reals import real, vector
 from surefoot.model.rules import check_repeatable
-
-Actions = Callable[[int, Label], Iterable[Label]]
-Successors = Callable[[int, Label, Label], Iterable[Label]]
-Reward = Callable[[int, Label, Label], float]
-Features = Callable[[int, Label, Label, Label], ArrayLike]
-CostFeatures = Features | Callable[[int, Label, Label], ArrayLike]
-Forbidden = Callable[[int, Label], bool]
-FallbackPolicy = Callable[[int, Label], Label]
-Center = Callable[[int, Label], Label] | Callable[[int, Label, Label], Label]
-
-Result = TypeVar("Result")
-
-
-def check_function(name: str, given: object) -> None:
-    if not callable(given):
-        raise InvalidInput(f"{name} must be a function", got=shown(given))
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Functions:
-    """What a user declares by functions; each as in :meth:`surefoot.Problem.from_functions`."""
-
-    actions: Actions
-    successors: Successors
-    reward: Reward
-    cost_features: CostFeatures
-    fallback: FallbackPolicy
-    transition_features: Features | None = None
-    terminal_reward: Callable[[Label], float] | None = None
-    terminal_cost_features: Callable[[Label], ArrayLike | None] | None = None
-    forbidden: Forbidden | None = None
-    center: Center | None = None
-    center_cost_features: Callable[[int, Label, Label], ArrayLike] | None = None  # with cost rows of pairs alone
-
-    def __post_init__(self) -> None:
-        for each in fields(self):
-            given = getattr(self, each.name)
-            if given is not None or each.default is not None:
-                check_function(each.name, given)
-
-
-def by_pair(cost_features: CostFeatures, transition_features: Features | None) -> bool:
-    """True when the cost's features are a function of (h, s, a) alone: one row per pair (spec 9).
-
-    Read from the signature; a function that may be called with four arguments is called with four.
-    """
-    if takes(cost_features, 4, unknown=True):
-        return False
-    signature = inspect.signature(cost_features)
-    if not takes(cost_features, 3):
-        raise InvalidInput(
-            "cost_features takes the wrong number of arguments",
-            got=f"cost_features{signature}",
-            fix="Write it as a function of (h, s, a, s2), or of (h, s, a) for a cost that does not depend on s2.",
-        )
-    if transition_features is None:
-        raise InvalidInput(
-            "transition_features are missing",
-            got=f"cost_features{signature} does not know the next state, so transitions cannot use it",
-            fix="Give transition_features, a function of (h, s, a, s2).",
-        )
-    return True
-
-
-def takes(function: Callable[..., Any], n: int, *, unknown: bool = False) -> bool:
-    """May the function be called with so many arguments? ``unknown`` where it does not say."""
-    try:
-        signature = inspect.signature(function)
-    except (TypeError, ValueError):  # some builtins
-        return unknown
-    try:
-        signature.bind(*range(n))
-    except TypeError:
-        return False
-    return True
-
-
-def call(name: str, function: Callable[..., Result], *arguments: object) -> Result:
-    """Call a user's function; a note on its errors says which call it was."""
-    try:
-        return function(*arguments)
-    except Exception as error:
-        error.add_note(f"surefoot was calling {name}({', '.join(map(shown, arguments))})")
-        raise
-
-
-def call_for_list(name: str, function: Callable[..., object], where: str, *arguments: object) -> list[Label]:
-    """The labels that a user's function returns, in its order; anything without an order is refused."""
-    given: Any = call(name, function, *arguments)
-    fix = ""
-    if isinstance(given, (set, frozenset)):
-        fix = "A set has no order, and the order breaks ties: sort it into a list."
-    elif isinstance(given, Mapping):
-        fix = "Its values would be ignored: give a list of its keys."
-    elif isinstance(given, (str, bytes)) or not _has_entries(given):
-        fix = "Put a single label into a list, too."
-    if fix:
-        raise InvalidInput(f"{name} must return a list", where=where, got=shown(given), fix=fix)
-    return call(name, lambda *_: list(given), *arguments)  # a generator runs only here
-
-
-def _has_entries(value: Any) -> bool:
-    try:
-        iter(value)
-    except TypeError:
-        return False
-    return True
 
 
 def start_labels(start: Label | list[Label]) -> list[Label]:

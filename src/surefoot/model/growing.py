@@ -24,7 +24,7 @@ from surefoot.model import from_functions as functions
 from surefoot.model.anchors import AnchorOf
 from surefoot.model.appended import Appended
 from surefoot.model.features import Features, largest_norm
-from surefoot.model.from_functions import Functions
+from surefoot.model.functions import Functions
 from surefoot.model.graph import OUTSIDE, Beyond, IntArray, LayeredGraph, freeze
 from surefoot.model.grower import ANY, Grower
 from surefoot.model.labels import Label, shown

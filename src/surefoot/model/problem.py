@@ -15,9 +15,10 @@ from numpy.typing import ArrayLike
 
 from surefoot.errors import InvalidInput
 from surefoot.model import from_arrays as arrays
-from surefoot.model import from_functions as functions
+from surefoot.model import functions
 from surefoot.model.anchors import AnchorOf, anchors_at, check_anchors, each_once
 from surefoot.model.centers import build_rays
+from surefoot.model.from_functions import outline_of_functions
 from surefoot.model.graph import Anchors, Beyond, BoolArray, FloatArray, LayeredGraph
 from surefoot.model.growing import Growing, Growth, check_beyond
 from surefoot.model.labels import Label
@@ -137,7 +138,7 @@ class Problem(Growing, Throttled):
             center=center,
         )
         declared = Declared(limits, anchor, features, transition_norm, stationary_costs, stationary_transitions)
-        return cls._assemble(functions.outline_of_functions(horizon, start, given), declared)
+        return cls._assemble(outline_of_functions(horizon, start, given), declared)
 
     @classmethod
     def from_arrays(

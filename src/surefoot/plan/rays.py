@@ -37,7 +37,8 @@ from surefoot.model.graph import Anchors, FloatArray, Layer
 from surefoot.model.problem import Problem
 from surefoot.model.ray_groups import Kinds, Mixed, RayGroup
 from surefoot.model.rays import FULL, Intensities, mixed, pair_at
-from surefoot.plan.ray_kernels import NOTHING, RayBalls, RayEnd, RayRows, fill_certified, fill_refuted, room_for
+from surefoot.plan.ray_kernels import RayBalls, RayEnd, RayRows, fill_certified, fill_refuted, room_for
+from surefoot.plan.ray_root_kernels import NOTHING
 from surefoot.tolerances import CONTRADICTION
 
 TIE = 1e-9  #: of a limit's scale: a bound that exceeds its limit by less does so by rounding

@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surefoot.errors import InvalidInput
-from surefoot.model.from_functions import call
+from surefoot.model.functions import call
 from surefoot.model.graph import FloatArray
 from surefoot.model.labels import Label, shown
 from surefoot.model.limit import Limit

@@ -12,7 +12,7 @@ import numpy as np
 
 from surefoot.checks import at_least
 from surefoot.errors import InvalidInput
-from surefoot.model.from_functions import takes
+from surefoot.model.functions import takes
 from surefoot.model.graph import FloatArray, freeze
 from surefoot.model.limit import Limit
 from surefoot.model.plant.calls import Call

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from surefoot.errors import InvalidInput
-from surefoot.model.from_functions import takes
+from surefoot.model.functions import takes
 from surefoot.model.graph import FloatArray
 from surefoot.model.plant.calls import Call
 from surefoot.model.plant.cells import Cells, Endless
