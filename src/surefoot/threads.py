@@ -11,7 +11,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
@@ -94,14 +94,30 @@ def in_ranges(n: int, much: bool, work: Callable[..., None], *arrays: Any) -> No
         for first, end in ranges:  # whoever is done takes the next
             work(first, end, *arrays)
 
-    others = [_pool(threads - 1).submit(some) for _ in range(threads - 1)]
+    others = list[Future[None]]()
     try:
+        for _ in range(threads - 1):
+            others.append(_pool(threads - 1).submit(some))
         some()
+        wait(others)
+    except BaseException:
+        for _ in ranges:  # nobody takes another
+            pass
+        raise
     finally:
-        wait(others)  # whatever happens, nobody writes once this returns
+        _outlast(others)
     for other in others:
         other.result()
     return None
+
+
+def _outlast(others: list[Future[None]]) -> None:
+    """Wait until none of them writes any more, a Ctrl-C or not."""
+    try:
+        wait(others)
+    except BaseException:
+        _outlast(others)
+        raise
 
 
 @cache

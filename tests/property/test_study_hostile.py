@@ -25,6 +25,7 @@ LABEL = st.sampled_from(["s", "hot", "half \ud800", "", None, True, 1, 0.5, ("s"
 
 CHOICES: dict[str, st.SearchStrategy[Any]] = {
     "ridges": st.lists(SIZE, min_size=1, max_size=3),
+    "shaped": SIZE | st.just(0.0),
     "value_ridge": SIZE,
     "replan_growth": SIZE | st.just(0.0),
     "optimism": SIZE,

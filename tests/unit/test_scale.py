@@ -134,6 +134,9 @@ def test_limits_that_cannot_be_squared_are_refused(numbers: dict[str, float], wh
 def test_a_ridge_that_leaves_no_digit_is_refused() -> None:
     with pytest.raises(InvalidInput, match="ridges too small to compute with"):
         sf.LsviNew(declared(1.0), ridges=[1.0, 1e-308])
+    for tiny in (5e-324, 1e-200):
+        with pytest.raises(InvalidInput, match="ridges times shaped too small to compute with"):
+            sf.LsviNew(declared(1.0), shaped=tiny)
     noisy = declared(1.0, noise=1e120, norm=1e-3)  # a default that would overflow
     assert all(math.isfinite(r) for r in sf.LsviNew(noisy).cost_confidence.ridges)
 

@@ -220,3 +220,27 @@ def test_so_many_data_that_no_digit_of_the_ridge_is_left_leave_the_ball(ratio: f
         upper, lower = (float(each[0, 0]) for each in bound_rows(x[None], None, known))
         assert upper == pytest.approx(2.0 * np.linalg.norm(x), rel=1e-9)
         assert lower == -upper
+
+
+def test_where_no_factor_can_be_computed_the_ball_is_left_however_few_the_data(
+    monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """Of large matrices rounding may spoil the factor before the guard says so."""
+    rng, found = np.random.default_rng(seed), np.linalg.cholesky
+    rows, gamma, x = rng.standard_normal((9, 3)), _direction(rng, 3), rng.standard_normal(3)
+    gram, limit, shape = rows.T @ rows, sf.Limit("heat", bound=1.0, noise=0.1, norm=2.0), np.eye(3) / 100
+
+    def spoilt(matrices: np.ndarray) -> np.ndarray:
+        if np.trace(matrices[0]) > 1.0:
+            raise np.linalg.LinAlgError("not positive definite")
+        return found(matrices)
+
+    def upper() -> float:
+        data = whitened(gram, gram @ gamma, 1.0, shape)
+        known = cost_ellipsoids(data, spread_of(1.0), family_of((limit,), 3, 1.0), confidence(0.1, guard=True))
+        return float(bound_rows(x[None], None, known)[0][0, 0])
+
+    ball = 2.0 * float(np.linalg.norm(x))
+    assert upper() < 0.9 * ball
+    monkeypatch.setattr(np.linalg, "cholesky", spoilt)
+    assert upper() == pytest.approx(ball, rel=1e-9)

@@ -214,6 +214,7 @@ def test_a_monitor_that_cannot_begin_is_refused_before_the_acknowledgement_is_wr
         ({"ridges": [1e-308]}, "ridges too small to compute with: 1e-308"),
         ({"ridges": [1.0, 5e-324]}, "ridges too small to compute with: 5e-324"),
         ({"value_ridge": 1e-308}, "value_ridge too small to compute with: 1e-308"),
+        ({"shaped": 5e-324}, "ridges times shaped too small to compute with"),
         ({"ridge_ratios": [1e-320]}, "ridges times ridge_ratios too small to compute with"),
         ({"ridges": "1"}, "ridges of lsvi-new must be a list of numbers"),  # the audit could not read it
         ({"ridge_ratios": ["1"]}, "ridge_ratios of lsvi-new must be a list of numbers"),

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
 import surefoot as sf
-from surefoot.threads import one_blas_thread, usable_threads
+from surefoot.threads import PARTS, in_ranges, one_blas_thread, usable_threads
 
 
 def blas() -> list[int]:
@@ -87,3 +89,84 @@ def test_plans_of_several_threads_are_those_of_one() -> None:
         two = together[number]
         assert all(map(np.array_equal, one.bounds.upper, two.bounds.upper))
         assert all(map(np.array_equal, one.values.value, two.values.value))
+
+
+# --- ranges on threads ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def two_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("surefoot.threads.usable_threads", lambda: 2)
+
+
+def _is_main() -> bool:
+    return threading.current_thread() is threading.main_thread()
+
+
+@pytest.mark.usefixtures("two_threads")
+@pytest.mark.parametrize("n", [0, 1, 2 * PARTS - 1, 1000])
+def test_ranges_make_up_the_whole_and_share_nothing(n: int) -> None:
+    seen = np.zeros(n, np.int64)
+
+    def count(first: int, end: int) -> None:
+        seen[first:end] += 1
+
+    in_ranges(n, True, count)
+    assert (seen == 1).all()
+
+
+@pytest.mark.usefixtures("two_threads")
+@pytest.mark.parametrize("of_main", [True, False])
+def test_an_error_in_any_thread_is_raised_when_none_writes_any_more(of_main: bool) -> None:
+    started, running = threading.Barrier(2, timeout=60), list[int]()
+
+    def work(first: int, end: int) -> None:
+        if first < 2:  # the first range of each thread
+            started.wait()
+        if _is_main() is of_main:
+            raise ValueError("broken")
+        running.append(first)
+        time.sleep(0.02)
+        running.remove(first)
+
+    with pytest.raises(ValueError, match="broken"):
+        in_ranges(2 * PARTS, True, work)
+    assert not running
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_after_an_interruption_no_further_range_is_begun() -> None:
+    started, begun = threading.Barrier(2, timeout=60), list[int]()
+
+    def work(first: int, end: int) -> None:
+        begun.append(first)
+        if first < 2:
+            started.wait()
+        if _is_main():
+            raise KeyboardInterrupt
+        time.sleep(0.3)
+
+    with pytest.raises(KeyboardInterrupt):
+        in_ranges(2 * PARTS, True, work)
+    assert len(begun) == 2
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs signals to a thread")
+@pytest.mark.usefixtures("two_threads")
+def test_an_interruption_while_others_are_waited_for_is_raised_when_they_are_done() -> None:
+    main, started, done = threading.main_thread().ident, threading.Barrier(2, timeout=60), list[bool]()
+    assert main is not None
+
+    def work(first: int, end: int) -> None:
+        if first < 2:
+            started.wait()
+        if not _is_main() and not done:
+            time.sleep(0.3)  # by now the main thread has done all the other ranges
+            for _ in range(2):  # somebody is impatient
+                signal.pthread_kill(main, signal.SIGINT)
+                time.sleep(0.3)
+            done.append(True)
+
+    with pytest.raises(KeyboardInterrupt):
+        in_ranges(2 * PARTS, True, work)
+    assert done

@@ -97,10 +97,10 @@ class Bank:
             nonlocal growth, size
             grams = _whole(self._stack(GRAM, run)[has]) * (times / unit)
             beside = _stacked(shapes, self.blocks, run)[has]
-            root = _cholesky(grams + beside)
+            root, lost = _cholesky(grams + beside)
             side, values, basis = _singular(np.asarray(np.linalg.solve(root, grams)))
-            growth += _log_det(root) - _log_det(_cholesky(beside))
-            size += float(np.trace(grams + beside, axis1=1, axis2=2).sum())
+            growth += _log_det(root) - _log_det(np.asarray(np.linalg.cholesky(beside)))
+            size += math.inf if lost else float(np.trace(grams + beside, axis1=1, axis2=2).sum())
             roots.append(root)
             sides.append(side)
             told = np.linalg.solve(root, np.moveaxis(self._targets(run, has), 0, -1) * (times / unit))
@@ -214,7 +214,7 @@ class Whitened:
     unit: float
     least: float  # N ≽ least·I
     growth: float  # log det A − log det N
-    size: float  # the trace of G, or of unit·A: what it loses digits of
+    size: float  # the trace of G, or of unit·A: what it loses digits of; ∞ where none are left
     lost: float  # times the last digits of a row are lost on its way into this basis
     pulled: Callable[[FloatArray, IntArray], FloatArray]  # rows (v, largest block) of blocks (v,) → VᵀC⁻¹z/unit
 
@@ -393,16 +393,16 @@ def _singular(matrices: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]
     return side, values, np.ascontiguousarray(np.swapaxes(turned, 1, 2))
 
 
-def _cholesky(matrices: FloatArray) -> FloatArray:
-    """Lower factors of matrices (n, d, d) that hold N. Where rounding left no such matrix there are so many data that
-    a bound on their noise says nothing (surefoot.estimate.ellipsoids): any factor of that size will do."""
+def _cholesky(matrices: FloatArray) -> tuple[FloatArray, bool]:
+    """Lower factors of matrices (n, d, d) that hold N; True where rounding left no such matrix. There are then so many
+    data that a bound on their noise says nothing (surefoot.estimate.ellipsoids), and any factor will do."""
     try:
-        return np.asarray(np.linalg.cholesky(matrices), np.float64)
+        return np.asarray(np.linalg.cholesky(matrices), np.float64), False
     except np.linalg.LinAlgError:
         size = np.trace(matrices, axis1=1, axis2=2)
         if not np.isfinite(size).all():
             raise
-        return np.asarray(np.sqrt(size)[:, None, None] * np.eye(matrices.shape[-1]))
+        return np.asarray(np.sqrt(size)[:, None, None] * np.eye(matrices.shape[-1])), True
 
 
 def _log_det(roots: FloatArray) -> float:

@@ -79,7 +79,10 @@ def cost_confidence(
     if shaped > 0.0 and len(grid) > 1:
         fix = "Give one, or leave out shaped."
         raise InvalidInput("one ridge may have the shape of the features", got=repr(ridges), fix=fix)
-    refuse_tiny("ridges", min(grid), problem.graph.largest_cost_norm())
+    longest = problem.graph.largest_cost_norm()
+    refuse_tiny("ridges", min(grid), longest)
+    if shaped > 0.0:
+        refuse_tiny("ridges times shaped", min(grid) * shaped, longest)
     log_term = theory.cost_log_term(
         limits=len(problem.limits),
         regressions=1 if problem.stationary_costs else problem.horizon,
