@@ -10,15 +10,18 @@ import multiprocessing
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import cache
-from typing import Any
+from itertools import pairwise
+from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
 ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+Part = TypeVar("Part")
+
 PARTS = 4  # ranges for each thread: one that is held up is helped by the others
 
 
@@ -79,39 +82,65 @@ def usable_threads() -> int:
     return int(numba.get_num_threads())
 
 
-def in_ranges(n: int, much: bool, work: Callable[..., None], *arrays: Any) -> None:
-    """``work(first, end, *arrays)`` for ranges that make up 0 … n: one, or several on threads if there is much to do.
+class _Helping(threading.local):
+    """Whether this thread does a part of some work, beside others."""
 
-    Ranges must share nothing, so that their number and order change no bit, and ``work`` call what is compiled with
-    ``nogil``. (Numba's own threads need code of their own, with ``parallel=True``, which takes far longer to compile.)
+    now = False
+
+
+_helping = _Helping()
+
+
+def on_threads(parts: Iterable[Part], work: Callable[[Part], object]) -> bool:
+    """``work(part)`` of every part, begun in their order; → False once one of them says so: then no other is begun.
+
+    Parts share nothing, so that it changes no bit how many threads there are, and who does what. What is compiled with
+    ``nogil`` runs beside the others; ``work`` has one thread, whatever it calls.
     """
-    threads = usable_threads() if much else 1
-    if threads == 1:
-        return work(0, n, *arrays)
-    ranges = iter([(n * i // (PARTS * threads), n * (i + 1) // (PARTS * threads)) for i in range(PARTS * threads)])
+    waiting, taking, over = iter(parts), threading.Lock(), threading.Event()
 
-    def some() -> None:
-        for first, end in ranges:  # whoever is done takes the next
-            work(first, end, *arrays)
+    def some() -> bool:
+        fine, before = True, _helping.now
+        try:
+            _helping.now = True
+            while fine and not over.is_set():
+                with taking:
+                    part = next(waiting, None)
+                if part is None:
+                    break
+                fine = work(part) is not False
+        finally:
+            over.set()
+            _helping.now = before
+        return fine
 
-    others = list[Future[None]]()
+    threads = 1 if _helping.now else usable_threads()
+    others = list[Future[bool]]()
     try:
         for _ in range(threads - 1):
             others.append(_pool(threads - 1).submit(some))
-        some()
+        fine = some()
         wait(others)
-    except BaseException:
-        for _ in ranges:  # nobody takes another
-            pass
-        raise
     finally:
+        over.set()  # nobody begins another
         _outlast(others)
-    for other in others:
-        other.result()
+    return all([fine, *(other.result() for other in others)])
+
+
+def in_ranges(n: int, much: bool, work: Callable[..., None], *arrays: Any) -> None:
+    """``work(first, end, *arrays)`` for ranges that make up 0 … n: one, or several on threads if there is much to do.
+
+    (Numba's own threads need code of their own, with ``parallel=True``, which takes far longer to compile.)
+    """
+    threads = usable_threads() if much and not _helping.now else 1
+    if threads == 1:
+        return work(0, n, *arrays)
+    ranges = PARTS * threads
+    on_threads(pairwise(n * i // ranges for i in range(ranges + 1)), lambda own: work(*own, *arrays))
     return None
 
 
-def _outlast(others: list[Future[None]]) -> None:
+def _outlast(others: list[Future[bool]]) -> None:
     """Wait until none of them writes any more, a Ctrl-C or not."""
     try:
         wait(others)

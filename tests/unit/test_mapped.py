@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -99,9 +98,12 @@ def test_the_same_bits(name: str, options: dict[str, Any], folder: Path) -> None
 KINDS: list[dict[str, bool]] = [{"per_pair": True}, {"one_table": True}, {"one_table": True, "shared": True}]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_all_in_one_sweep(kind: dict[str, bool], tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where no chunk ends with a block, a state or a pair's rows."""
+@pytest.mark.parametrize(("kind", "threads"), [*((kind, 3) for kind in KINDS), (KINDS[2], 1)])
+def test_all_in_one_sweep(
+    kind: dict[str, bool], threads: int, tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where no chunk ends with a block, a state or a pair's rows; on one thread, and on several that take turns."""
+    monkeypatch.setattr("surefoot.threads.usable_threads", lambda: threads)
     monkeypatch.setattr(seals, "COPIED", 0)
     monkeypatch.setattr(row_bounds, "BLOCK", 24)
     monkeypatch.setattr(plan_of_mapped, "BLOCK", 100)
@@ -202,14 +204,20 @@ def test_exploring_reads_again_only_what_differs(tmp_path: Path, seed: int, monk
     monkeypatch.setattr(row_bounds, "BLOCK", 24)
     monkeypatch.setattr(plan_of_mapped, "BLOCK", 8)
     monkeypatch.setattr(lsvi_new, "HEAVY", 0.0)
-    walked, parts = plan_of_mapped._walked, list[int]()
+    walk, parts = plan_of_mapped._walk, list[int]()
 
-    def noted(layer: Any, rows: int, states: Any = None) -> Iterator[Any]:
-        found = list(walked(layer, rows, states))
+    def noted(layer: Any, rows: int, work: Any, states: Any = None) -> bool:
+        found = list[slice]()
+
+        def seen(*part: Any) -> Any:
+            found.append(part[0])
+            return work(*part)
+
+        fine = walk(layer, rows, seen, states)
         parts.extend([] if states is None else [len(list(layer.cuts(rows))) - len(found)])
-        yield from found
+        return fine
 
-    monkeypatch.setattr(plan_of_mapped, "_walked", noted)
+    monkeypatch.setattr(plan_of_mapped, "_walk", noted)
     problem = irregular(seed, one_table=True)
     agents = [sf.LsviNew(each, budget=1e6) for each in (problem, mapped(problem.save(tmp_path / "irregular.problem")))]
     plans = [learn(agent, 12, seed) for agent in agents]
@@ -246,6 +254,7 @@ def test_any_rows_are_those_of_the_whole_table(block: int, seed: int) -> None:
     assert np.array_equal(np.asarray(table), upper)
     limits = np.median(upper, axis=0)
     assert np.array_equal(table.kept(slice(0, len(x)), limits), (upper <= limits).all(axis=1))
+    assert [bounds.look(np.full(len(limits), -np.inf)) for _ in range(2)] == [False, False]  # however often it is asked
     assert bounds.look(np.full(len(limits), np.inf))
     zero = np.zeros(len(limits))
     assert np.array_equal(BoundTable(bounds, 1).kept(slice(0, len(x)), zero), (lower <= 0.0).all(axis=1))

@@ -7,13 +7,15 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
 import surefoot as sf
-from surefoot.threads import PARTS, in_ranges, one_blas_thread, usable_threads
+from surefoot.threads import PARTS, in_ranges, on_threads, one_blas_thread, usable_threads
 
 
 def blas() -> list[int]:
@@ -46,6 +48,78 @@ def test_only_the_main_thread_uses_several() -> None:
     other.join()
     assert found == [1]
     assert usable_threads() >= 1
+
+
+def test_parts_go_to_several_threads_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each once; what somebody does of them begins no threads of its own."""
+    monkeypatch.setattr("surefoot.threads.usable_threads", lambda: 3)
+    together, begun, who, taking = threading.Barrier(3), list[int](), set[int](), threading.Lock()
+
+    def parts() -> Iterator[int]:
+        for part in range(200):
+            begun.append(part)
+            yield part
+
+    def work(part: int) -> None:
+        if part < 3:
+            together.wait(60)  # all three are there
+        own = list[int]()
+        on_threads(range(50), lambda _: own.append(threading.get_ident()))
+        in_ranges(50, True, lambda first, end: own.extend([threading.get_ident()] * (end - first)))
+        assert own == [threading.get_ident()] * 100
+        with taking:
+            who.add(own[0])
+
+    assert on_threads(parts(), work)
+    assert begun == list(range(200))
+    assert len(who) == 3
+    whole = np.zeros(1000, np.int64)
+
+    def count(first: int, end: int, of: Any) -> None:
+        of[first:end] += 1
+
+    in_ranges(len(whole), True, count, whole)  # the threads may be used again
+    assert whole.tolist() == [1] * 1000
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_the_first_no_ends_the_work(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("surefoot.threads.usable_threads", lambda: threads)
+    begun = list[int]()
+
+    def work(part: int) -> bool:
+        begun.append(part)
+        return part != 5
+
+    assert not on_threads(iter(range(10**9)), work)
+    assert max(begun) < 10**6  # others end soon
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("where", ["work", "parts"])
+def test_an_error_ends_the_work(where: str, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("surefoot.threads.usable_threads", lambda: threads)
+    under_way, begun = list[int](), list[int]()
+
+    def parts() -> Iterator[int]:
+        yield from range(50)
+        if where == "parts":
+            raise ZeroDivisionError
+        yield from range(50, 10**9)
+
+    def work(part: int) -> None:
+        begun.append(part)
+        under_way.append(part)
+        if where == "work" and part == 50:
+            under_way.remove(part)
+            raise ZeroDivisionError
+        under_way.remove(part)
+
+    with pytest.raises(ZeroDivisionError):
+        on_threads(parts(), work)
+    assert not under_way  # nobody is still at it
+    assert max(begun) < 10**6
+    assert on_threads([1, 2], lambda part: part > 0)
 
 
 FORKED = """

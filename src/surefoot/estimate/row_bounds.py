@@ -18,6 +18,7 @@ from surefoot.storage.raw_arrays import expect
 from surefoot.threads import in_ranges
 
 BLOCK = 1 << 17  #: rows at a time, few enough to stay in the cache for the next use
+SEEN, KEPT = 1, (2, 4)  #: of a row: it has been looked at; its upper, and its lower bounds keep the limits
 
 Both = tuple[FloatArray, FloatArray]
 Bounding = Callable[[Features], Both]
@@ -27,25 +28,25 @@ Bounding = Callable[[Features], Both]
 class RowBounds:
     """Upper and lower bounds of a table's rows, ``limits`` (H, m).
 
-    The last rows computed are kept, because they are usually requested again. It is also kept, in two bytes per row and
-    set of limits, whether the row's upper and lower bounds are within the limits of a step, so steps that share the
-    table and the limits do not compute the bounds again.
+    The last rows that somebody asked for are kept, because they are usually requested again. It is also kept, in a byte
+    per row and set of limits, whether the row's upper and lower bounds are within the limits of a step, so steps that
+    share the table and the limits do not compute the bounds again.
     """
 
     def __init__(self, x: Features, limits: FloatArray, bounding: Bounding) -> None:
         self._x, self._bounding = x, bounding
         self.shape = (len(x), limits.shape[1])
-        self._limits = {row.tobytes(): row for row in limits}
-        self._kept_rows: dict[bytes, tuple[BoolArray, BoolArray]] = {}
+        self._limits = np.unique(limits, axis=0)
+        self._verdicts = np.zeros((len(self._limits), len(x)), np.uint8)
         self.block = BLOCK
         self._kept: tuple[int, int, Both] | None = None
-        self._seen, self._fine = 0, True  # the rows seen so far, and whether all of them are consistent
 
     def between(self, first: int, end: int) -> Both:
         """Of the rows first … end-1."""
-        if self._kept is None or not (self._kept[0] <= first and end <= self._kept[1]):
-            self._kept = first, end, self._bounding(self._x[first:end])
-        low, _, (upper, lower) = self._kept
+        kept = self._kept
+        if kept is None or not (kept[0] <= first and end <= kept[1]):
+            kept = self._kept = first, end, self._bounding(self._x[first:end])
+        low, _, (upper, lower) = kept
         return upper[first - low : end - low], lower[first - low : end - low]
 
     def of(self, rows: IntArray) -> Both:
@@ -61,39 +62,35 @@ class RowBounds:
             expect(self._x, first + self.block, first + 2 * self.block)
             yield self.between(first, min(self.shape[0], first + self.block))
 
-    def look(self, rounding: FloatArray, end: int | None = None) -> bool:
-        """Go once through the rows before ``end`` (default: all) that have not been seen yet.
+    def look(self, rounding: FloatArray) -> bool:
+        """Go once through all rows. → True: no lower bound exceeds its upper by more than rounding (m,); False for a
+        NaN."""
+        fine = True
+        for first in range(0, self.shape[0], self.block):
+            expect(self._x, first + self.block, first + 2 * self.block)
+            fine &= self.look_at(slice(first, min(self.shape[0], first + self.block)), rounding)
+        return fine
 
-        → True: no lower bound so far exceeds its upper by more than rounding (m,); False for a NaN.
-        """
-        n = self.shape[0]
-        if not self._kept_rows:
-            self._kept_rows = {key: (np.empty(n, bool), np.empty(n, bool)) for key in self._limits}
-        while self._seen < (n if end is None else end):
-            first, self._seen = self._seen, min(n, self._seen + self.block)
-            if end is None:  # a caller that goes step by step reads ahead as well
-                expect(self._x, self._seen, self._seen + self.block)
-            both = self.between(first, self._seen)
-            self._fine &= possible(*both, rounding)
-            for key, masks in self._kept_rows.items():
-                for mask, table in zip(masks, both, strict=True):
-                    mask[first : self._seen] = _keep(table, self._limits[key])
-        return self._fine
+    def look_at(self, rows: slice, rounding: FloatArray) -> bool:
+        """Likewise of some rows, unless all was well with them before; several threads may look at different rows."""
+        verdicts = self._verdicts[:, rows]
+        if verdicts.all():
+            return True
+        both = self._bounding(self._x[rows])
+        fine = possible(*both, rounding)
+        if fine:
+            _judge(*both, self._limits, verdicts)
+        return fine
 
     def kept(self, side: int, rows: slice, limits: FloatArray) -> BoolArray:
         """(n,) True where the bounds of one side keep the limits (m,) of a step; False for a NaN."""
-        known = self._kept_rows.get(limits.tobytes())
-        if known is not None and rows.stop <= self._seen:
-            return known[side][rows]
-        return _keep(self.between(rows.start, rows.stop)[side], limits)
-
-
-def _keep(table: FloatArray, limits: FloatArray) -> BoolArray:
-    """(n,) True where all m bounds of a row keep their limits. Done limit by limit, since rows are short."""
-    kept = np.ones(len(table), bool)
-    for j, limit in enumerate(limits):
-        kept &= table[:, j] <= limit
-    return kept
+        known = (self._limits == limits).all(axis=1)
+        verdicts = self._verdicts[known, rows]
+        if not (len(verdicts) and verdicts.all()):
+            verdicts = np.empty((1, rows.stop - rows.start), np.uint8)
+            _judge(*self.between(rows.start, rows.stop), limits[None], verdicts)
+        kept: BoolArray = (verdicts[0] & KEPT[side]) != 0
+        return kept
 
 
 def streamed(table: object) -> BoundTable | None:
@@ -138,6 +135,18 @@ class BoundTable:
         """The whole table in memory, for small tables such as a snapshot's."""
         whole = np.concatenate([both[self._side] for both in self.rows.blocks()])
         return whole.astype(dtype, copy=False) if dtype is not None else whole
+
+
+@numba.njit(cache=True, nogil=True)
+def _judge(upper: FloatArray, lower: FloatArray, limits: FloatArray, verdicts: Any) -> None:
+    """Writes verdicts (k, n): of k sets of limits (k, m), which of a row's bounds (n, m) keep them; never a NaN."""
+    for k in range(limits.shape[0]):
+        for row in range(upper.shape[0]):
+            above, below = True, True
+            for j in range(limits.shape[1]):
+                above &= upper[row, j] <= limits[k, j]
+                below &= lower[row, j] <= limits[k, j]
+            verdicts[k, row] = SEEN + above * KEPT[0] + below * KEPT[1]
 
 
 @numba.njit(cache=True, nogil=True)

@@ -12,10 +12,12 @@ that has a bonus: parts of the table without such a pair are not read again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from surefoot.estimate.costs import CostBounds, CostData, bound_costs
 from surefoot.estimate.ellipsoids import CostConfidence
@@ -39,8 +41,9 @@ from surefoot.plan.hope import (
     last_ahead,
     least_worth,
 )
-from surefoot.plan.values import Values, most_to_come, step_values, without_q
+from surefoot.plan.values import Values, most_to_come, optimistic_values, step_values, without_q
 from surefoot.storage.read_ahead import ReadAhead
+from surefoot.threads import in_ranges, on_threads
 
 
 class Mapped:
@@ -64,28 +67,30 @@ class Mapped:
             return False
         self._last = ahead = last_ahead(graph, bounds, self._problem.bounds)
         for h in reversed(range(len(graph.layers))):
-            found = self._step(h, bounds, rounding, ahead)
-            if found is None:
+            found = Backward.room(graph.layers[h])
+            if not self._step(h, bounds, rounding, ahead, found):
                 return False
             self._steps.insert(0, found)
             ahead = found.ahead
         return True
 
-    def _step(self, h: int, bounds: CostBounds, rounding: FloatArray, ahead: NextStates) -> Backward | None:
-        """Steps 1 to 3 of one step and what they are worth; None where bounds contradict each other."""
+    def _step(self, h: int, bounds: CostBounds, rounding: FloatArray, ahead: NextStates, result: Backward) -> bool:
+        """Writes Steps 1 to 3 of one step and what they are worth; False where bounds contradict each other."""
         layer, limits = self._problem.graph.layers[h], self._problem.bounds[h]
         cap, alike = most_to_come(self._problem.graph)[h], ahead.alike()
         upper, lower = (streamed(table[h]) for table in (bounds.upper, bounds.lower))
         assert upper is not None
         assert lower is not None
-        result = Backward.room(layer)
-        for own, its, rows, part in _walked(layer, upper.block):
-            if not upper.rows.look(rounding, rows.stop):
-                return None
+
+        def work(own: slice, its: slice, rows: slice, part: Layer) -> bool:
+            if not upper.rows.look_at(rows, rounding):
+                return False
             certified = certified_by(part, upper.kept(rows, limits), ahead.certified)
             hopeful = certified_by(part, lower.kept(rows, limits), ahead.hopeful)
             result.put(own, its, backward(part, certified, hopeful, ahead, self._known[h], cap, alike))
-        return result
+            return True
+
+        return _walk(layer, upper.block, work)
 
     def hope(self, bounds: CostBounds) -> tuple[Certified, Hope]:
         """Steps 2 and 3, and what may still be had."""
@@ -113,7 +118,7 @@ class Mapped:
         weight: float,
     ) -> Explored:
         """As :func:`surefoot.plan.directed.exploring_values`."""
-        sweep = partial(self._values, hoped.sure)
+        sweep = partial(self._values, hoped.sure) if self._low else optimistic_values
         return directed.exploring_values(problem, certified, known, hoped, shares, weight, sweep)
 
     def _values(
@@ -129,28 +134,58 @@ class Mapped:
         """As :func:`surefoot.plan.values.optimistic_values` of certified pairs, and what they are worth at least: by V
         and its policy, ``sure``, which they differ from where something may lead to a bonus."""
         ends, most = graph.terminal.reward, most_to_come(graph)
-        value, low, action = [np.where(allowed.states[-1], ends + last_bonus, 0.0)], ends, list[IntArray]()
-        differs = value[0] != sure.value[-1]
+        last = np.where(allowed.states[-1], ends + last_bonus, 0.0)
+        steps = [_OfStates(last, ends, np.empty(0, np.int64), last != sure.value[-1])]
         for h in reversed(range(len(graph.layers))):
-            layer, pairs = graph.layers[h], allowed.pairs[h]
-            here, chosen, least = self._of_sure(h, layer, sure)
-            affected = _affected(layer, bonus[h], pairs, differs)
-            affected |= here >= most[h]  # which is no limit here
-            for own, its, _, part in _walked(layer, BLOCK, affected):
-                _, here[own], found = step_values(part, pairs[its], bonus[h][its], known[h], caps[h], value[0])
-                chosen[own], least[own] = in_the_step(found, its.start), least_worth(part, found, known[h], low)
-            differs = (here != sure.value[h]) | (least != self._low[h]) if self._low else np.ones(len(here), bool)
-            value.insert(0, here)
-            action.insert(0, chosen)
-            low = least
-        return without_q(graph, Values((), tuple(bonus), tuple(value), tuple(action), low))
+            layer, pairs, ahead = graph.layers[h], allowed.pairs[h], steps[0]
+            here = _OfStates.copied(sure.value[h], self._low[h], sure.action[h])
+            affected = _affected(layer, bonus[h], pairs, ahead.differs)
+            affected |= here.value >= most[h]  # which is no limit here
 
-    def _of_sure(self, h: int, layer: Layer, sure: Values) -> tuple[FloatArray, IntArray, FloatArray]:
-        """V, its policy, and what that is worth at least; V = ∞ where the last is not known."""
-        if not self._low:
-            n = layer.n_states
-            return np.full(n, np.inf), np.empty(n, np.int64), np.empty(n)
-        return sure.value[h].copy(), sure.action[h].copy(), self._low[h].copy()
+            _walk(layer, BLOCK, partial(_explore, here, pairs, bonus[h], known[h], caps[h], ahead), affected)
+            steps.insert(0, here)
+        value, low, action, _ = zip(*steps, strict=True)
+        return without_q(graph, Values((), tuple(bonus), value, action[:-1], low[0]))
+
+
+class _OfStates(NamedTuple):
+    """The values that explore, of the states of a step."""
+
+    value: FloatArray
+    low: FloatArray  # no less is expected from their policy
+    action: IntArray
+    differs: BoolArray  # from V, or what that is worth at least
+
+    @staticmethod
+    def copied(*of_v: NDArray[Any]) -> _OfStates:
+        """V, what it is worth at least, and its policy."""
+        value, low, action = (np.empty_like(x) for x in of_v)
+
+        def some(first: int, end: int) -> None:
+            for new, old in zip((value, low, action), of_v, strict=True):
+                new[first:end] = old[first:end]
+
+        in_ranges(len(value), len(value) >= sweeps.WORTH_THREADS, some)
+        return _OfStates(value, low, action, np.zeros(len(value), bool))
+
+
+def _explore(
+    here: _OfStates,  # as V; written
+    pairs: BoolArray,  # (N,)
+    bonus: FloatArray,  # (N,)
+    known: ValueEllipsoid,
+    cap: float,
+    ahead: _OfStates,
+    own: slice,
+    its: slice,
+    _: slice,
+    part: Layer,
+) -> None:
+    """A part of a step."""
+    value, action = step_values(part, pairs[its], bonus[its], known, cap, ahead.value)[1:]
+    low = least_worth(part, action, known, ahead.low)
+    here.differs[own] = (value != here.value[own]) | (low != here.low[own])
+    here.value[own], here.low[own], here.action[own] = value, low, in_the_step(action, its.start)
 
 
 def _affected(layer: Layer, bonus: FloatArray, pairs: BoolArray, following: BoolArray) -> BoolArray:
@@ -161,15 +196,17 @@ def _affected(layer: Layer, bonus: FloatArray, pairs: BoolArray, following: Bool
     return states
 
 
-def _walked(layer: Layer, rows: int, states: BoolArray | None = None) -> Iterator[tuple[slice, slice, slice, Layer]]:
-    """Its parts, or those with one of these states, one after the other; the next ones are read from the disk
-    meanwhile."""
-    n, only = layer.n_states, [(0.0, 1.0)]
+def _walk(layer: Layer, rows: int, work: Callable[..., object], states: BoolArray | None = None) -> bool:
+    """``work`` of its parts (as :meth:`Layer.part` gives them), or of those with one of these states, on threads; the
+    next ones are read from the disk meanwhile. → False once it has said so."""
+    n, cuts = layer.n_states, list(layer.cuts(rows))
     if states is not None:
-        only = [(first / n, end / n) for first, end in layer.cuts(rows) if states[first:end].any()]
-    with ReadAhead(layer.arrays(), only) as reader:
-        reader.come_to(0.0)
-        for first, end in layer.cuts(rows):
-            if states is None or states[first:end].any():
-                reader.come_to(end / n)
-                yield layer.part(first, end)
+        cuts = [(first, end) for first, end in cuts if states[first:end].any()]
+
+    def read() -> Iterator[tuple[int, int]]:
+        for first, end in cuts:
+            reader.come_to(end / n)
+            yield first, end
+
+    with ReadAhead(layer.arrays(), [(first / n, end / n) for first, end in cuts]) as reader:
+        return on_threads(read(), lambda cut: work(*layer.part(*cut)))
