@@ -12,6 +12,7 @@ import pytest
 
 import surefoot as sf
 from surefoot.errors import InvalidInput, OutOfOrder
+from surefoot.study.status import as_text
 from tests.forgery import forge
 from tests.unit.test_plant import LIMIT, arrives, arriving, tank, truth
 
@@ -187,3 +188,21 @@ def test_an_input_off_the_grid_is_never_taken_for_the_number_of_one(tmp_path: Pa
     with sf.Study.open(path, tank()) as study:
         study.abort("by hand")
     assert sf.audit(path).clean
+
+
+def test_what_a_study_says_of_a_plant_names_exact_states(tmp_path: Path) -> None:
+    """Not the numbers of cells and inputs, which a person at the plant has never seen."""
+    with sf.Study.open(tmp_path / "tank.study", tank()) as study:
+        study.begin([0.45])
+        assert study.status()["episode"]["state"] == [0.45]
+        offer = study.ask()
+        assert offer.state == (0.45,)
+        with pytest.raises(InvalidInput, match=r"episode 1, step 0, state \[0.45\]: \[0.3, 0.3\]: 2 where 1 is .* of foam"):
+            study.tell(offer.ask_id, [0.4], [0.3, 0.3])
+        told = f"input {offer.action!r}: the plant went to [0.9], expected in ["
+        alarm = study.tell(offer.ask_id, [0.9], 0.3).alarm
+        assert alarm is not None
+        assert f"step 0, state [0.45], {told}" in alarm
+        assert told in as_text(study.status())
+        with pytest.raises(OutOfOrder, match=rf"next state \[0.9\], cost \[0.3\], action {offer.action}"):
+            study.tell(offer.ask_id, [0.5], 0.3)

@@ -34,13 +34,16 @@ def measured(problem: Problem, cost: Any, where: str) -> tuple[list[float] | Non
     if isinstance(cost, np.ndarray):
         cost = cost.tolist()
     values = list(cost) if isinstance(cost, (list, tuple)) else [cost]
+    each = ", ".join(limit.name for limit in problem.limits)
+    fix = f"Give one number for each limit, in this order: {each}." if m > 1 else f"Give one number, of {each}."
     for value in values:
         if isinstance(value, (bool, np.bool_)) or not isinstance(value, _NUMBERS):
-            fix = "A cost is measured for every limit, or None." if value is None else "Give a number, without quotes."
+            if value is None or isinstance(value, str):
+                fix = "A cost is measured for every limit, or None." if value is None else "Give it without quotes."
             raise InvalidInput("a cost must be a number", where=where, got=shown(value), fix=fix)
     if len(values) != m:
-        got = f"{shown(cost)}: {len(values)} where {m} are expected"
-        raise InvalidInput("wrong number of costs", where=where, got=got)
+        got = f"{shown(cost)}: {len(values)} where {m} {'is' if m == 1 else 'are'} expected"
+        raise InvalidInput("wrong number of costs", where=where, got=got, fix=fix)
     try:
         numbers = [float(value) for value in values]
     except OverflowError:

@@ -55,7 +55,7 @@ class Exact:
         plant, place, plan = self.given(), standing.place, standing.agent.plan
         assert place is not None
         assert self._centres is not None
-        return at_point(plant, plan, self._centres.of(plan), place.step, standing.exact)
+        return at_point(plant, plan, self._centres.of(plan), place.step, place.exact)
 
     def choose(self, standing: Standing, point: Point) -> int:
         """The choice to offer: the best input that is proved at the exact state, or the fallback's."""

@@ -74,9 +74,9 @@ class Standing(State):
     def _begin(self, record: Record) -> None:
         _expect(self.place is None and record["episode"] == self.episodes + 1, "an episode begins out of turn")
         self.agent._begin(start_of(self.problem, label_of(record["start"])))
-        self.exact = record["point"]
         self.episodes += 1
-        under_way(self.place).episode = self.episodes  # agents count anew in every epoch
+        place = under_way(self.place)
+        place.episode, place.exact = self.episodes, record["point"]  # agents count anew in every epoch
         self.drifted = self.drifted or drift(record, self.epoch, self.agent.replans, self.made_after)
 
     def _ask(self, record: Record) -> None:
@@ -89,8 +89,6 @@ class Standing(State):
     def _tell(self, record: Record) -> None:
         place, n = self._place_of(record), record["n"]
         _expect(self.pending is not None and self.pending["ask"] == record["ask"], "a tell without its ask")
-        action = f"{record['action']!r}{at_intensity(record['intensity'])}"
-        went = f"{self.where()}, action {action}: the plant went to {record['next_state']!r}"
         seen = {key: record[key] for key in ("step", "state", "action", "next_state")}
         if record["point"] is not None:
             seen["exact"] = record["point"]["state"]
@@ -98,7 +96,7 @@ class Standing(State):
             self._count(place, record)
         elif record["unused"] == "successor":
             also = "forbidden, and " if self._forbids(place.step + 1, record["next_state"]) else ""
-            self._raise("successor", n, f"{went}, which is {also}outside the declared support", seen)
+            self._raise("successor", n, f"{self._went(record)}, which is {also}outside the declared support", seen)
         else:
             place.lost = True
         self.pending, self.last_tell = None, record
@@ -106,6 +104,16 @@ class Standing(State):
         self.rows += 1
         if record["ends"]:
             self._plan(self.agent._finish, n)
+
+    def _went(self, record: Record) -> str:
+        """Where a tell says that the plant went; after an input of a plant, and where it was expected."""
+        action = f"action {record['action']!r}{at_intensity(record['intensity'])}"
+        ask, point = self.pending, record["point"]
+        if point is None or ask is None:
+            return f"{self.where()}, {action}: the plant went to {record['next_state']!r}"
+        by = action if record["override"] else f"input {label_of(ask['point']['input'])!r}"
+        boxes = " or ".join(f"{low} … {high}" for low, high in point["boxes"])
+        return f"{self.where()}, {by}: the plant went to {point['state']}, expected in {boxes}"
 
     def _forbids(self, h: int, state: Any) -> bool:
         """True when a state of step h, by its name, is declared as forbidden."""
@@ -122,7 +130,7 @@ class Standing(State):
         self._expect_intensity(h, pair, played)
         point, exact = record["point"], None
         if point is not None:
-            self.exact, exact = point["state"], np.array([point["features"]])
+            place.exact, exact = point["state"], np.array([point["features"]])
         place.strayed |= self.problem.shared_offsets and (record["override"] or self.safe_mode)
         self._compute(lambda: self.agent._record(h, pair, edge, cost, exact, played))
         if place.step == h:  # a transition that cannot be counted has happened anyway

@@ -62,7 +62,6 @@ class State:
         self.alarms: list[tuple[int, Raised]] = []  # with their records' numbers, not yet acknowledged
         self.unwritten: list[Raised] = []  # raised, but not yet in the journal
         self.of_plant = opened.get("plant") is not None
-        self.exact: list[float] | None = None  # where a plant is, in the episode under way
         self.applied = 1  # records: the opening
         self.drifted = ""  # where rounding differs from the machine that wrote the journal, plans come at other times
         self._employ(self._new_agent(problem, 0, None), 0)

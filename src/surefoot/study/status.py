@@ -123,4 +123,4 @@ def _episode(standing: Standing) -> dict[str, Any] | None:
     place = standing.place
     if place is None:
         return None
-    return {"number": place.episode, "step": place.step, "state": place.label}
+    return {"number": place.episode, "step": place.step, "state": place.said}

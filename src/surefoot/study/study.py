@@ -211,7 +211,7 @@ class Study(Held):
                 return Offer.of(standing.pending)
             place.expect("act")
             assert self._journal is not None
-            h, point = place.step, None if standing.exact is None else self.exact.look(standing)
+            h, point = place.step, None if place.exact is None else self.exact.look(standing)
             chosen = None if point is None else (point, self.exact.choose(standing, point))
             pair = certificate.choose(standing) if chosen is None else chosen[0].pair(chosen[1])
             record = self._do(

@@ -63,7 +63,7 @@ def tell_entries(
         next_state, point, may = exact.told(ask, next_state, u)
         applied = AS_OFFERED if found is not None and number == ask["action"] else number
     problem, h, state = standing.problem, ask["step"], label_of(ask["state"])
-    where = f"episode {ask['episode']}, step {h}, state {state!r}"
+    where = f"episode {ask['episode']}, step {h}, state {state if ask['point'] is None else ask['point']['state']!r}"
     numbers, raw = measured(problem, cost, where)
     action, after = label_of(ask["action"]), label_of(next_state, where)
     override, unused, ends = False, None, False
@@ -164,11 +164,18 @@ def told_before(
     if any(_plain(tell[key]) != _plain(now[key]) for key in _SAID):
         raise OutOfOrder(
             "another tell of this ask is on record",
-            got=f"next state {tell['next_state']!r}, cost {tell['cost'] or tell['raw_cost']}, "
-            f"action {tell['action']!r}{at_intensity(tell['intensity'])}, at {tell['time']}",
+            got=f"next state {tell['next_state'] if tell['point'] is None else tell['point']['state']!r}, "
+            f"cost {tell['cost'] or tell['raw_cost']}, action {_played_as(ask, tell)}, at {tell['time']}",
             fix="Nothing was changed.",
         )
     return Receipt.of(standing, tell, repeated=True)
+
+
+def _played_as(ask: Record, tell: Record) -> str:
+    """The action of a tell in words: of a plant the input, where it was the one offered."""
+    if ask["point"] is not None and not tell["override"]:
+        return repr(label_of(ask["point"]["input"]))
+    return f"{tell['action']!r}{at_intensity(tell['intensity'])}"
 
 
 def _find(path: Path, layer: FileLayer, n: int, name: str) -> tuple[Record, Record | None]:

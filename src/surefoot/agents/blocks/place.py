@@ -35,9 +35,15 @@ class Place:
     told: bool = False  # the cost of the last state
     lost: bool = False  # an unknown action was applied
     strayed: bool = False  # an action was played that may depend on an offset of this episode (spec 3)
+    exact: list[float] | None = field(default=None, compare=False)  # where a plant is, in a study of one
 
     def __str__(self) -> str:
-        return f"episode {self.episode}, {self.problem.naming.at_state(self.step, self.state)}"
+        return f"episode {self.episode}, step {self.step}, state {self.said!r}"
+
+    @property
+    def said(self) -> Label | list[float]:
+        """The state as people know it: where a plant is, or else its label."""
+        return self.label if self.exact is None else self.exact
 
     @property
     def label(self) -> Label:
