@@ -89,7 +89,7 @@ def test_a_missing_successor_is_named(seed: int) -> None:
     assert found.support.outside > 0
     assert found.support.outside_chance is None
     assert "leave the declared support (a proof that it is too small): row" in found.errors[0]
-    assert "Add these successors to the support." in found.errors[0]
+    assert "Declare these successors, too" in found.errors[0]
     calm = sf.calibrate(pump(), log(pump(), np.random.default_rng([seed, 16]), 100))
     assert calm.support.outside == 0
     assert calm.support.outside_chance == pytest.approx(1 - 0.05 ** (1 / 500))

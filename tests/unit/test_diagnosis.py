@@ -50,7 +50,7 @@ def test_states_that_the_graph_forces() -> None:
     assert found.forced.examples == ((1, "edge"), (2, "pit"))
     assert [layer.never_states for layer in found.layers] == [0, 1, 1, 0]
     assert [layer.never_actions for layer in found.layers] == [1, 3, 1, 0]
-    assert "'edge' at step 1, 'pit' at step 2" in " ".join(str(found).split())
+    assert "state 'edge' at step 1, state 'pit' at step 2" in " ".join(str(found).split())
     near = found.cold_start.closest
     assert near is not None
     assert (near.excess, near.later) == (pytest.approx(0.25, rel=1e-12), True)

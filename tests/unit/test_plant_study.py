@@ -12,6 +12,7 @@ import pytest
 
 import surefoot as sf
 from surefoot.errors import InvalidInput, OutOfOrder
+from surefoot.reports.study_page import write_study_page
 from surefoot.study.status import as_text
 from tests.forgery import forge
 from tests.unit.test_plant import LIMIT, arrives, arriving, tank, truth
@@ -197,7 +198,7 @@ def test_what_a_study_says_of_a_plant_names_exact_states(tmp_path: Path) -> None
         assert study.status()["episode"]["state"] == [0.45]
         offer = study.ask()
         assert offer.state == (0.45,)
-        with pytest.raises(InvalidInput, match=r"episode 1, step 0, state \[0.45\]: \[0.3, 0.3\]: 2 where 1 is .* of foam"):
+        with pytest.raises(InvalidInput, match=r"step 0, state \[0.45\]: \[0.3, 0.3\]: 2 where 1 is .* of foam"):
             study.tell(offer.ask_id, [0.4], [0.3, 0.3])
         told = f"input {offer.action!r}: the plant went to [0.9], expected in ["
         alarm = study.tell(offer.ask_id, [0.9], 0.3).alarm
@@ -206,3 +207,24 @@ def test_what_a_study_says_of_a_plant_names_exact_states(tmp_path: Path) -> None
         assert told in as_text(study.status())
         with pytest.raises(OutOfOrder, match=rf"next state \[0.9\], cost \[0.3\], action {offer.action}"):
             study.tell(offer.ask_id, [0.5], 0.3)
+
+
+def test_the_page_has_ranges_and_inputs_for_the_numbers_of_cells(tmp_path: Path, seed: int) -> None:
+    path = tmp_path / "tank.study"
+    plant = played(path, 2, seed)
+    with sf.Study.open(path, plant) as study:
+        study.begin([0.45])
+        after = study.ask().certificate["successors"][0]
+    page = write_study_page(path).read_text()
+    cell, number = after["state"], after["next_action"]
+    assert f"{cell} ({plant.cells.said(cell)})" in page
+    assert f"{number} (flow {plant.inputs.values[number]:g})" in page
+
+
+def test_findings_about_a_plant_have_ranges_for_the_numbers_of_cells() -> None:
+    plant = tank(forbidden={"level": (0.55, None)})
+    top = plant.cell([0.55])
+    assert any(f"state {top} (level 0.5 … 0.6)" in each.text for each in sf.check(plant).findings)
+    row = {"step": 0, "state": [0.45], "action": 0.1, "next_state": [0.85], "cost": 0.3}
+    found = sf.calibrate(plant, [row])
+    assert any("state 4 (level 0.4 … 0.5), input 0.1 led to (0.85,)" in error for error in found.errors)

@@ -16,6 +16,8 @@ from typer.testing import CliRunner
 import surefoot as sf
 from surefoot.cli import app
 from surefoot.reports import study_page as page
+from surefoot.reports.charts import Chart, Curve
+from surefoot.reports.pictures.svg import LETTER, line_chart
 from surefoot.reports.study_history import History
 from tests.forgery import Record, forge
 from tests.studies import Calm, Plant, Quick, go_on, kettle
@@ -197,3 +199,15 @@ def test_a_clock_that_was_set_back_is_an_event(tmp_path: Path) -> None:
         study.abort()
     text = page.write_study_page(tmp_path / "s").read_text("utf-8")
     assert text.count("the clock went back, from 2046-01-19T18:40:00.000000Z") == 2, "in the events and by the audit"
+
+
+@pytest.mark.parametrize("last", [2, 9, 109, 1_090, 10_900, 109_000])
+def test_the_names_of_episodes_on_an_axis_never_touch(last: int) -> None:
+    ends = (0.0, 1.0)
+    svg = line_chart(Chart("c", "c", "y", "", (Curve("a", "", (1, last), ends, ends, ends),), statistic="value"))
+    named = re.findall(r"<text x=([\d.]+) y=\d+ text-anchor=(start|middle|end)>([\d,]+)</text>", svg)
+    assert [text for _, _, text in named][:: len(named) - 1] == ["1", f"{last:,}"]
+    share = {"start": 0.0, "middle": 0.5, "end": 1.0}
+    lefts = [float(x) - share[anchor] * LETTER * len(text) for x, anchor, text in named]
+    rights = [left + LETTER * len(text) for left, (_, _, text) in zip(lefts, named, strict=True)]
+    assert all(right < left for right, left in zip(rights, lefts[1:], strict=False))

@@ -270,12 +270,12 @@ def _units(found: Diagnosis) -> Iterator[Finding]:
 
 def _forced(found: Diagnosis) -> Iterator[Finding]:
     if found.forced.states:
-        examples = ", ".join(f"{state!r} at step {h}" for h, state in found.forced.examples[:3])
+        examples = ", ".join(f"state {state!r} at step {h}" for h, state in found.forced.examples[:3])
         more = ", …" if found.forced.states > 3 else ""
         yield Finding(
             "note",
-            f"{_count(found.forced.states, 'state')} can never be certified, whatever the data: "
-            f"every action may exceed a limit ({examples}{more}).",
+            f"{_count(found.forced.states, 'state')} can never be certified, whatever the data: they are "
+            f"forbidden, or every action there may exceed a limit or lead to such a state ({examples}{more}).",
         )
 
 

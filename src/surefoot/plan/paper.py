@@ -125,7 +125,7 @@ def setting_for(
     anchor_costs = []
     for h, anchor in enumerate(costed):
         if anchor is None:
-            raise InvalidInput("the paper's constants need an anchor at every step", where=f"step {h}", got="None")
+            raise InvalidInput("no anchor, and the paper's constants need an anchor at every step", where=f"step {h}")
         # The constants depend only on c̄ − c⁰, so a bound unlike the first step's can be expressed as another cost.
         anchor_costs.append((anchor.cost[0] - (problem.bounds[h] - problem.bounds[0])).tolist())
     dimension = graph.cost_dim + (0 if graph.shared_features else graph.transition_dim)

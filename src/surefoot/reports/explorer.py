@@ -29,7 +29,7 @@ from surefoot.plan.purpose import NOT_EXPLORING
 from surefoot.plan.why import Reasons, reasons
 from surefoot.reports.classes import CLASS_NAMES, NAMES_WITHOUT_TRUTH, truly_safe
 from surefoot.reports.html import filled
-from surefoot.reports.wording import Placing, label_text, placing_of, with_words, wording_of
+from surefoot.reports.wording import Placing, Wording, label_text, placing_of, with_words, wording_of
 from surefoot.runs.plans_kept import Snapshot, snapshot_of
 from surefoot.worlds.world import World
 
@@ -49,16 +49,17 @@ class Scene:
     probabilities: tuple[FloatArray, ...]
     terminal_costs: FloatArray | None
     safe: Certified  # what is not proved unsafe
+    wording: Wording
     name: str | None = None
 
 
-def explorer_of_plan(plan: Plan, first_episode: int) -> dict[str, Any]:
+def explorer_of_plan(plan: Plan, first_episode: int, wording: Wording) -> dict[str, Any]:
     """For a plan whose world nobody knows: certified, not yet certified, proved unsafe."""
     problem, last = plan.problem, plan.bounds.terminal_upper
     unknown = tuple(np.full_like(table, np.nan) for table in plan.bounds.upper)
     chances = tuple(np.full(layer.n_edges, np.nan) for layer in problem.graph.layers)
     ends = None if last is None else np.full_like(last, np.nan)
-    scene = Scene(problem, unknown, chances, ends, plan.hope.hopeful)
+    scene = Scene(problem, unknown, chances, ends, plan.hope.hopeful, wording)
     return explorer(scene, [snapshot_of(plan, first_episode)])
 
 
@@ -171,7 +172,8 @@ def _names(
     world: World | Scene, intensities: Sequence[FloatArray] | None
 ) -> tuple[dict[str, str], list[int], list[str], list[int]]:
     """Every name once: of states with its words, and per state its number; of actions, and per pair its number."""
-    problem, wording = world.problem, wording_of(world.problem, world.name)
+    problem = world.problem
+    wording = world.wording if isinstance(world, Scene) else wording_of(problem, world.name)
     names, words, actions = dict[str, int](), dict[str, str](), dict[str, int]()
     state, action = [], []
     for column in problem.naming.states:

@@ -23,6 +23,7 @@ from surefoot.reports.html import REPORT, SCRIPTS, encodable, filled, scripted, 
 from surefoot.reports.pictures.plant import PlantGrid
 from surefoot.reports.plant_page import cells_figure
 from surefoot.reports.study_history import History, read_history
+from surefoot.reports.wording import Wording, plant_wording
 from surefoot.runs.plans_kept import why_not_kept
 from surefoot.storage.disk import write_text, writing
 from surefoot.study.exact import FILE as PLANT
@@ -63,7 +64,7 @@ def live_parts(study: Study, status: dict[str, Any], history: History) -> dict[s
     return {
         "lead": parts_of.lead(status),
         "alarms": parts_of.alarms(status),
-        "offer": parts_of.offer(status, problem, history),
+        "offer": parts_of.offer(status, problem, history, _wording(study)),
         "margins": parts_of.margin_table(history, problem),
         "limits": figures,
         "better": parts_of.better(history, status),
@@ -74,14 +75,25 @@ def live_parts(study: Study, status: dict[str, Any], history: History) -> dict[s
 
 def plan_parts(study: Study) -> dict[str, str]:
     """What changes with every plan."""
-    return {"next": parts_of.following(study.standing.agent.plan)}
+    return {"next": parts_of.following(study.standing.agent.plan, _wording(study))}
+
+
+def _plant(study: Study) -> dict[str, Any] | None:
+    """What is stored of a plant; None in a study of a problem."""
+    path = study.path / PLANT
+    return json.loads(path.read_text(encoding="ascii")) if path.exists() else None
+
+
+def _wording(study: Study) -> Wording:
+    known = _plant(study)
+    return Wording() if known is None else plant_wording(known)
 
 
 def _plant_picture(study: Study, history: History) -> str:
     """For a study of a plant: the certified cells of the current plan, and the last episode; not on the live page."""
-    if not (study.path / PLANT).exists():
+    known = _plant(study)
+    if known is None:
         return ""
-    known = json.loads((study.path / PLANT).read_text(encoding="ascii"))
     grid = PlantGrid(make_cells(known["state"]), study.problem)
     paths = [np.array(course.exact) for course in history.courses[-1:] if course.exact]
     try:
@@ -95,7 +107,7 @@ def explorer_part(study: Study) -> tuple[str, dict[str, Any] | None]:
     plan, why = study.standing.agent.plan, why_not_kept(study.problem)
     if why:
         return f"<p class=quiet>Nothing to explore: {escape(why)}.</p>", None
-    data = explorer_of_plan(plan, study.standing.episodes)
+    data = explorer_of_plan(plan, study.standing.episodes, _wording(study))
     return explorer_html(data, "The plan in force."), data
 
 

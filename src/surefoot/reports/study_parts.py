@@ -24,7 +24,7 @@ from surefoot.reports.html import encodable, table
 from surefoot.reports.pictures.svg import line_chart
 from surefoot.reports.statistics import mean_over_runs
 from surefoot.reports.study_history import Course, History
-from surefoot.reports.wording import label_text
+from surefoot.reports.wording import Wording, label_text, with_words
 from surefoot.study.status import in_words
 
 RECENT = 20  #: episodes that count as "now" and as "at first"
@@ -84,11 +84,11 @@ def alarms(status: dict[str, Any]) -> str:
     return f"<div role=alert class=alarm>{count}<ul>{rows}</ul>{answer}</div>"
 
 
-def offer(status: dict[str, Any], problem: Problem, history: History) -> str:
+def offer(status: dict[str, Any], problem: Problem, history: History, wording: Wording) -> str:
     """The action offered now, with its certificate; for rays, how far it may be opened and last was (spec 9)."""
     told = history.told if problem.has_rays else None
     last = "" if told is None or told["point"] is not None else _last_opened(told)  # of a plant the input says all
-    return _offered(status, problem) + last
+    return _offered(status, problem, wording) + last
 
 
 def _last_opened(told: dict[str, Any]) -> str:
@@ -97,7 +97,7 @@ def _last_opened(told: dict[str, Any]) -> str:
     return f"<p>Last played: {played}, {by} (step {told['step']}).</p>"
 
 
-def _offered(status: dict[str, Any], problem: Problem) -> str:
+def _offered(status: dict[str, Any], problem: Problem, wording: Wording) -> str:
     pending = status["pending"]
     if pending is None:
         place = status["episode"]
@@ -110,7 +110,7 @@ def _offered(status: dict[str, Any], problem: Problem) -> str:
     known = pending["certificate"]
     here = problem.bounds[pending["step"]]
     limits = [f"{_words(limit.name)} ≤ {bound:g}" for limit, bound in zip(problem.limits, here.tolist(), strict=True)]
-    rows = [_successor(row, here.tolist()) for row in known["successors"]]
+    rows = [_successor(row, here.tolist(), pending["step"] + 1, wording) for row in known["successors"]]
     following = table(["may follow", *limits, "then"], rows, left=(1 + len(limits),))
     by = {"estimate": "certified by estimate", "assumption": "safe by your assumption: the fallback's"}
     why = by.get(known["safe_by"], f"rests on {known['safe_by']}")
@@ -124,13 +124,14 @@ def _offered(status: dict[str, Any], problem: Problem) -> str:
     )
 
 
-def _successor(row: dict[str, Any], bounds: Sequence[float]) -> list[str]:
-    cells = [_label(row["state"])]
+def _successor(row: dict[str, Any], bounds: Sequence[float], h: int, wording: Wording) -> list[str]:
+    state, then = label_of(row["state"]), label_of(row["next_action"])
+    cells = [_words(with_words(state, wording.state(state)))]
     for upper, bound in zip(row["upper"], bounds, strict=True):
         kept = upper is not None and upper <= bound
         sign = "<span class=good>✓</span>" if kept else "<span class=bad>!</span>"
         cells.append(f"{sign} at most {_number(upper)}")
-    return [*cells, "the end" if row["next_action"] is None else _label(row["next_action"])]
+    return [*cells, "the end" if then is None else _words(with_words(then, wording.action(h, state, then)))]
 
 
 def margin_table(history: History, problem: Problem) -> str:
@@ -284,15 +285,15 @@ def progress_charts(history: History, ended: Sequence[Course], pairs: int) -> li
 # --- what next? -----------------------------------------------------------------------------------------
 
 
-def following(plan: Plan) -> str:
+def following(plan: Plan, wording: Wording) -> str:
     """What is closest to being certified, and what blocks it."""
     found = closest(plan)
     if not found:
         return "<p>Every action that a certified one may lead to is certified, or is proved unsafe.</p>"
-    head = ["nearest", "step, state, action", "what blocks it"]
+    head, rows = ["nearest", "step, state, action", "what blocks it"], [_blocked(why, wording) for why in found]
     return (
         "<p>The actions closest to being certified, among those that certified ones may lead to. Data that narrow the "
-        f"bound would certify them.</p>{table(head, map(_blocked, found), left=(1, 2), name='next')}"
+        f"bound would certify them.</p>{table(head, rows, left=(1, 2), name='next')}"
     )
 
 
@@ -317,12 +318,16 @@ def closest(plan: Plan, most: int = NEAREST) -> list[Explanation]:
     return [why for _, _, why in sorted(looked)[:most]]
 
 
-def _blocked(why: Explanation) -> list[str]:
+def _blocked(why: Explanation, wording: Wording) -> list[str]:
+    def state(label: Label) -> str:
+        return _words(with_words(label, wording.state(label)))
+
     first, cause = why.chain[0], why.cause
-    place = "" if cause is first else f"at step {cause.step}, in state {_label(cause.state)}, "
-    to = "" if cause.kind == Kind.LAST else f" towards {_label(cause.successor)}"
+    place = "" if cause is first else f"at step {cause.step}, in state {state(cause.state)}, "
+    to = "" if cause.kind == Kind.LAST else f" towards {state(cause.successor)}"
     what = f"{place}{_words(cause.limit)} may be {_number(cause.upper)}{to}; the limit is {_number(cause.bound)}"
-    where = f"step {first.step}, state {_label(first.state)}, action <b>{_label(first.action)}</b>"
+    action = _words(with_words(first.action, wording.action(first.step, first.state, first.action)))
+    where = f"step {first.step}, state {state(first.state)}, action <b>{action}</b>"
     return [f"{_number(cause.upper - cause.bound, 2)} over", where, what]
 
 

@@ -12,6 +12,7 @@ from math import isqrt
 from typing import Any
 
 from surefoot.model.labels import Label
+from surefoot.model.plant.cells import make_cells
 from surefoot.model.problem import Problem
 
 _LAKE = ("left", "down", "right", "up")
@@ -47,6 +48,20 @@ def wording_of(problem: Problem, world: str | None) -> Wording:
         return _grid(*_GRIDS[name])
     made = _FAMILIES.get(name.partition("/")[0] if name != "toy-text/taxi" else name)
     return Wording() if made is None else made(problem)
+
+
+def plant_wording(plant: Mapping[str, Any]) -> Wording:
+    """Of a plant, whose states are numbers of cells and whose actions are numbers of inputs; from its document."""
+    cells, names, values = make_cells(plant["state"]), plant["inputs"]["names"], plant["inputs"]["values"]
+
+    def place(cell: Label) -> str:
+        return cells.said(cell) if isinstance(cell, int) else ""  # a name: all that is not expanded
+
+    def chosen(number: Any) -> str:
+        parts = values[number] if isinstance(values[number], list) else [values[number]]
+        return ", ".join(f"{name} {value:g}" for name, value in zip(names, parts, strict=True))
+
+    return Wording(state=place, action=lambda h, s, number: chosen(number))
 
 
 def label_text(label: Label) -> str:

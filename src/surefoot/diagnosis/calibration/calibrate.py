@@ -80,7 +80,8 @@ def _of_plant(plant: Plant, log: Log, level: float) -> Calibration:
     found = calibrated(about, _some(data), level)
     largest = dict(zip(plant.cells.names, apart.max(axis=0).tolist(), strict=True))
     said = disturbance_found(plant, apart)
-    findings = (said, *found.findings) if said.grade == "error" else (*found.findings, said)
+    others = [replace(each, text=plant.in_words(each.text)) for each in found.findings]
+    findings = (said, *others) if said.grade == "error" else (*others, said)
     return replace(found, disturbance=largest, findings=findings)
 
 

@@ -167,7 +167,7 @@ def _support(found: Calibration) -> Iterator[Finding]:
             "error",
             f"{support.outside} of {support.transitions} transitions leave the declared support (a proof that it is "
             f"too small): {'; '.join(support.examples)}{more}.",
-            "Add these successors to the support.",
+            "Declare these successors, too; of a plant, a larger disturbance.",
         )
     elif support.outside_chance is not None:
         yield Finding(

@@ -14,6 +14,7 @@ from surefoot.reports.html import encodable
 
 WIDTH, HEIGHT = 560, 300
 LEFT, RIGHT, TOP, BOTTOM = 58, 14, 14, 34
+LETTER = 9.5  #: how wide a digit is where the page's letters are largest
 MOST_POINTS = 400  #: of a line; of more, each stretch shows its least and its most
 
 
@@ -62,7 +63,8 @@ def _axes(chart: Chart, low: float, high: float, first: int, last: int) -> str:
         y = _y(tick, low, high)
         parts.append(f"<line class=rule x1={LEFT} x2={WIDTH - RIGHT} y1={y:.1f} y2={y:.1f} />")
         parts.append(f"<text x={LEFT - 6} y={y + 4:.1f} text-anchor=end>{_number(tick)}</text>")
-    room = 0.08 * (last - first)  # the ends are always named; what stands too close to them is not
+    wide = 1.5 * LETTER * len(f"{last:,}") + LETTER  # the ends are always named; what stands too close to them is not
+    room = (last - first) * wide / (WIDTH - LEFT - RIGHT)
     between = (int(t) for t in _ticks(first, last) if first + room < t < last - room and t == int(t))
     for k in sorted({first, last, *between}):
         x = _x(k, first, last)
