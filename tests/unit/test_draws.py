@@ -37,11 +37,11 @@ def whole_and_parts(make: Any, world: sf.World, pieces: list[int], seed: int) ->
     assert {run.manifest["seed"] for run in runs} == {seed}
 
 
-@pytest.mark.parametrize("name", AGENTS)
-def test_runs_one_after_the_other_are_one_run(name: str, seed: int) -> None:
-    for number, noise in enumerate(("gaussian", "uniform", "rademacher")):
-        world = certified_world(1000 * seed + number, noise, starts=1 + number % 2)
-        whole_and_parts(AGENTS[name], world, [10, 1, 7, 10, 2, 11], seed)
+@pytest.mark.parametrize(("turn", "name"), list(enumerate(AGENTS)))
+def test_runs_one_after_the_other_are_one_run(turn: int, name: str, seed: int) -> None:
+    noise = ("gaussian", "uniform", "rademacher")[turn % 3]
+    world = certified_world(1000 * seed + turn, noise, starts=1 + turn % 2)
+    whole_and_parts(AGENTS[name], world, [10, 1, 7, 10, 2, 11], seed)
 
 
 def test_so_they_are_with_the_papers_constants(seed: int) -> None:
@@ -53,9 +53,9 @@ def test_the_loop_that_everybody_writes(seed: int) -> None:
     """With no seed at all it is the run of the default seed, which is 0."""
     world = thermal()
     agent, whole = sf.LsviNew(world.problem), sf.LsviNew(world.problem)
-    for _ in range(15):
+    for _ in range(4):
         sf.run(agent, world, episodes=10)
-    sf.run(whole, world, 150, 0)
+    sf.run(whole, world, 40, 0)
     assert_same_agent(agent, whole)
 
 
@@ -70,7 +70,7 @@ def refused(agent: Any, world: sf.World, words: str, *seed: Any) -> str:
     return str(error.value)
 
 
-@pytest.mark.parametrize("name", AGENTS)
+@pytest.mark.parametrize("name", ["lsvi-new", "fallback"])
 def test_a_seed_that_was_seen_is_refused(name: str, seed: int) -> None:
     world = thermal()
     agent = AGENTS[name](world.problem)

@@ -17,7 +17,7 @@ from surefoot.model.problem import Problem
 from surefoot.worlds import make, register_all
 from surefoot.worlds.env import SurefootEnv, environment_id
 from surefoot.worlds.observing import coordinates
-from surefoot.worlds.registry import environments
+from surefoot.worlds.registry import FAMILIES, environments
 from surefoot.worlds.world import World
 
 
@@ -48,8 +48,7 @@ def _next(h: int, s: Any, a: str) -> Any:
     return "end" if h == 1 and a != "a" else "a"
 
 
-# The same environments over another truth, or only larger, would show nothing new.
-NAMES = [name for name in environments() if not name.endswith("-ac") and name not in ("ladder/1e5", "ladder/1e6")]
+NAMES = [name for family in FAMILIES if (name := next(iter(family.ids()))) in environments()]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -116,7 +115,7 @@ def test_the_truth_is_not_told() -> None:
     assert not any("true" in key for key in info)
 
 
-@pytest.mark.parametrize("index", [3, 99, -1])
+@pytest.mark.parametrize("index", [3, -1])
 def test_an_action_that_does_not_exist_plays_the_seed(index: int) -> None:
     env = uneven().env()
     env.reset(seed=0)
@@ -240,7 +239,7 @@ def test_one_number_of_all_costs(kind: str, expected: float) -> None:
 # ---------------------------------------------------------------- pictures
 
 
-@pytest.mark.parametrize("name", ["thermal/testing", "driving/testing", "rover/testing", "power/testing", "figure1"])
+@pytest.mark.parametrize("name", ["thermal/testing", "figure1"])
 def test_a_picture_of_the_episode(name: str) -> None:
     env = make(name).env("rgb_array")
     with pytest.raises(OutOfOrder, match="render before reset"):
@@ -305,23 +304,16 @@ def test_registration_and_options() -> None:
     assert env.observation_space[0].n == 4  # type: ignore[index]
 
 
-FOUND = {
-    "after import surefoot": "import surefoot, gymnasium; gymnasium.make('surefoot/thermal-testing-v0')",
+FOUND = {  # by the package's name: test_a_spawned_worker_finds_it
     "before import surefoot": "import gymnasium, surefoot; gymnasium.make('surefoot/thermal-testing-v0')",
     "by a part of Gymnasium": "import surefoot; from gymnasium.envs.registration import make as m; "
     "m('surefoot/thermal-testing-v0')",
-    "by the package's name": "import gymnasium; gymnasium.make('surefoot:surefoot/thermal-testing-v0')",
 }
 
 
 @pytest.mark.parametrize("how", FOUND)
 def test_gymnasium_finds_it(how: str) -> None:
     subprocess.run([sys.executable, "-W", "error", "-c", FOUND[how]], check=True)
-
-
-def test_importing_surefoot_does_not_import_gymnasium() -> None:
-    code = "import sys, surefoot; assert 'gymnasium' not in sys.modules and 'numpy' not in sys.modules"
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_a_spawned_worker_finds_it() -> None:

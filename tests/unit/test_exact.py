@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from fractions import Fraction as F
 
 import numpy as np
@@ -309,7 +307,3 @@ class TestRefusals:
     def test_nothing_is_done_in_the_last_layer(self) -> None:
         with pytest.raises(UnknownLabel, match="no such decision step"):
             exact.fallback(two_steps().problem).action(2, "end")
-
-    def test_importing_it_is_cheap(self) -> None:
-        code = "import sys, surefoot.exact; sys.exit('numba' in sys.modules)"
-        assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -11,15 +11,13 @@ import pytest
 
 import surefoot as sf
 from surefoot.agents.blocks.random_actions import chance, drawn
-from surefoot.estimate.counts import Counts, bernstein, empirical
-from surefoot.estimate.values import ValueConfidence, ValueData
-from surefoot.estimate.weighted import WeightedData, by_edge
+from surefoot.estimate.weighted import WeightedData
 from surefoot.plan.certify import certify, not_refuted
-from surefoot.plan.drawing import averaged, best_mixture, dual_step, mirror_step, softmax, uniform
+from surefoot.plan.drawing import best_mixture
 from surefoot.plan.occupancy import best_occupancy
-from surefoot.plan.successors import expected_of_triplets, likeliest, likelihoods, pair_excess, with_one_successor
+from surefoot.plan.successors import likeliest, likelihoods, pair_excess, with_one_successor
 from tests.hand_made import bounds_of, maze
-from tests.made_worlds import hand_world, random_world
+from tests.made_worlds import hand_world
 
 
 def one_state(n: int) -> Any:
@@ -68,42 +66,7 @@ def test_the_mixture_is_the_optimum_of_its_linear_program(seed: int) -> None:
         assert np.count_nonzero(chances) <= 2
 
 
-# ---------------------------------------------------------------- mirror ascent
-
-
-def test_a_mirror_step_by_hand() -> None:
-    layer = SimpleNamespace(n_pairs=3, n_states=2, state_ptr=np.array([0, 2, 3]))
-    np.testing.assert_allclose(uniform(layer), [0.5, 0.5, 1.0])
-    # 0.5·e^{log 3} against 0.5: three to one
-    np.testing.assert_allclose(mirror_step(layer, uniform(layer), np.array([math.log(3.0), 0.0, 7.0])), [0.75, 0.25, 1])
-    # half of [1, 0] and half of [½, ½] is [¾, ¼], and no gain changes nothing more
-    np.testing.assert_allclose(mirror_step(layer, np.array([1.0, 0.0, 1.0]), np.zeros(3), explore=0.5), [0.75, 0.25, 1])
-    np.testing.assert_allclose(softmax(layer, np.array([1000.0, 1000.0 + math.log(4.0), -5.0])), [0.2, 0.8, 1.0])
-    np.testing.assert_allclose(averaged(layer, np.array([0.75, 0.25, 1.0]), np.array([4.0, 8.0, 3.0])), [5.0, 3.0])
-
-
-def test_a_price_rises_with_what_is_overspent_and_stays_within_its_bounds() -> None:
-    most = np.array([2.0, 2.0, 2.0])
-    found = dual_step(np.array([1.0, 1.0, 0.1]), np.array([3.0, 9.0, 0.0]), np.array([2.0, 2.0, 2.0]), 0.5, most)
-    np.testing.assert_allclose(found, [1.5, 2.0, 0.0])
-
-
 # ---------------------------------------------------------------- occupancies
-
-
-def test_the_program_mixes_two_actions_to_spend_the_budget() -> None:
-    """To keep earns 0.1 at cost 0, to dash 0.9 at cost 1; a budget of 0.25 buys a quarter of dashes: 0.3."""
-    world = hand_world(
-        {(0, "s"): {"keep": (0.1, {"e": (1.0, 0.0)}), "dash": (0.9, {"e": (1.0, 1.0)})}}, {"e": (0.0, None)}
-    )
-    graph = world.problem.graph
-    p, rewards = [world.probabilities[0]], [graph.layers[0].reward, graph.terminal.reward]
-    found = best_occupancy(graph, p, p, rewards, [world.costs[0]], np.array([0.25]))
-    assert found is not None
-    np.testing.assert_allclose(found.chances[0], [0.75, 0.25])
-    assert found.value == pytest.approx(0.3)
-    assert sf.exact.evaluate(world, found.chances) == pytest.approx(0.3)
-    assert best_occupancy(graph, p, p, rewards, [world.costs[0]], np.array([-0.1])) is None
 
 
 def test_within_intervals_the_program_picks_the_best_model() -> None:
@@ -121,24 +84,6 @@ def test_within_intervals_the_program_picks_the_best_model() -> None:
         found = best_occupancy(graph, [np.array(low)], [np.array(high)], rewards, [world.costs[0]], np.array([9.0]))
         assert found is not None
         assert found.value == pytest.approx(value)
-
-
-def test_with_free_budgets_the_program_is_dynamic_programming(seed: int) -> None:
-    """Against backward induction over all actions, on random worlds of several steps and starts."""
-    rng = np.random.default_rng(seed)
-    for _ in range(5):
-        world = random_world(rng, horizon=4, states=5)
-        graph = world.problem.graph
-        rewards = [*(layer.reward for layer in graph.layers), graph.terminal.reward]
-        found = best_occupancy(graph, world.probabilities, world.probabilities, rewards, world.costs, np.array([1e9]))
-        assert found is not None
-        value = graph.terminal.reward
-        for layer, p in zip(reversed(graph.layers), reversed(world.probabilities), strict=True):
-            q = layer.reward + np.add.reduceat(p * value[layer.successor], layer.pair_ptr[:-1])
-            value = np.maximum.reduceat(q, layer.state_ptr[:-1])
-        assert found.value == pytest.approx(value[graph.starts].mean(), abs=1e-7)
-        played = [sf.exact.evaluate(world, found.chances, start) for start in world.problem.starts]
-        assert np.mean(played) == pytest.approx(found.value, abs=1e-7)
 
 
 # ---------------------------------------------------------------- drawn policies
@@ -169,37 +114,6 @@ def test_the_last_chance_is_taken_where_a_running_sum_falls_short() -> None:
 # ---------------------------------------------------------------- regressions and counts
 
 
-def test_rows_of_weight_one_are_the_regression_of_the_specification(seed: int) -> None:
-    """The same data by both roads: centres, lengths and ellipsoids agree, and a constant weight is another ridge."""
-    world = random_world(np.random.default_rng(seed), horizon=4, states=5)
-    problem, graph = world.problem, world.problem.graph
-    plain, weighted, halved = ValueData(problem, 4.0), WeightedData(problem, 4.0), WeightedData(problem, 1.0)
-    rng = np.random.default_rng(seed)
-    for _ in range(40):
-        h = int(rng.integers(3))
-        layer, value = graph.layers[h], rng.random(graph.n_states(h + 1))
-        edge = int(rng.integers(layer.n_edges))
-        plain.add(h, layer, int(layer.edge_pair()[edge]), edge, value)
-        worth = by_edge(layer, value)
-        weighted.count(weighted.row(h, layer, edge, worth))
-        halved.count(halved.row(h, layer, edge, worth), weight=2.0)
-    one = plain.ellipsoids(ValueConfidence(4.0, lambda h, ratio: 1.5, 1.0))
-    two, four = weighted.ellipsoids([1.5] * 3, 1.0), halved.ellipsoids([1.5] * 3, 1.0)
-    for h, layer in enumerate(graph.layers):
-        value = rng.random(graph.n_states(h + 1))
-        worth = by_edge(layer, value)
-        np.testing.assert_allclose(
-            expected_of_triplets(layer, worth, two[h]), expected_of_triplets(layer, worth, one[h]), atol=1e-12
-        )
-        np.testing.assert_allclose(four[h].centre, one[h].centre, atol=1e-12)  # (G/4 + I)⁻¹ b/4 = (G + 4I)⁻¹ b
-        row = weighted.row(h, layer, 0, worth)
-        pair = np.zeros(1, np.int64)
-        phi = sum(layer.transition_features[e] * worth[e] for e in range(layer.pair_ptr[pair[0] + 1]))
-        gram = weighted.bank.state.squares[0, h] + 4.0  # one feature: a number
-        assert row.mean == pytest.approx(float(phi[0] * weighted.bank.state.targets[0, 0, h] / gram))
-        assert row.length == pytest.approx(abs(float(phi[0])) / math.sqrt(gram))
-
-
 def test_estimated_probabilities_by_hand() -> None:
     """φ = (P,) of each triplet and μ = 1, so θ̂ scales them all: what is left after scaling to 1 is P itself."""
     world = hand_world(
@@ -212,28 +126,6 @@ def test_estimated_probabilities_by_hand() -> None:
     (known,) = data.ellipsoids([1.0], 1.0)
     np.testing.assert_allclose(likelihoods(layer, known), [0.2, 0.8])
     assert likeliest(layer, known).tolist() == [1]
-
-
-def test_counts_and_their_intervals_by_hand() -> None:
-    world = hand_world(
-        {(0, "s"): {"go": (0.0, {"a": (0.5, 0.0), "b": (0.5, 0.0)}), "sit": (0.0, {"a": (1.0, 0.0)})}},
-        {"a": (0.0, 0.1), "b": (0.0, None)},
-    )
-    counts = Counts(world.problem)
-    for edge, cost in ((0, 0.2), (1, 0.4), (1, None), (1, 0.9)):
-        counts.add(0, edge, None if cost is None else np.array([cost]))
-    counts.add_last(0, np.array([0.3]))
-    assert counts.of_pairs(0).tolist() == [4, 0]
-    np.testing.assert_allclose(counts.model(0), [0.25, 0.75, 1.0])
-    np.testing.assert_allclose(counts.mean_costs(0)[:, 0], [0.5, 0.0])
-    np.testing.assert_allclose(counts.mean_costs(1)[:, 0], [0.3, 0.0])
-    found = bernstein(counts, 0, 0.1)
-    wide = 2 * math.sqrt(0.1 * 0.1875 / 4) + 1.4 / 12
-    np.testing.assert_allclose(found.width, [wide, wide, 0.0])
-    np.testing.assert_allclose(found.low, [max(0, 0.25 - wide), 0.75 - wide, 1.0])
-    np.testing.assert_allclose(found.high, [0.25 + wide, min(1.0, 0.75 + wide), 1.0])
-    narrow = min(math.sqrt(0.1 * 0.1875 / 4) + 0.1 / 4, 0.1 / 2)
-    np.testing.assert_allclose(empirical(counts, 0, 0.1).width, [narrow, narrow, 0.0])
 
 
 # ---------------------------------------------------------------- one successor

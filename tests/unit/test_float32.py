@@ -143,13 +143,7 @@ def test_putting_layers_together_keeps_them_narrow() -> None:
     assert len(flat) == 36
 
 
-WRONG = [
-    (1e39, "overflows"),
-    (-1e120, "overflows"),
-    (1e-46, "vanishes"),
-    (1.1e-42, "keeps three digits"),
-    (1e-120, "vanishes"),
-]
+WRONG = [(1e39, "overflows"), (-1e120, "overflows"), (1.1e-42, "keeps three digits"), (1e-120, "vanishes")]
 
 
 @pytest.mark.parametrize(("value", "why"), WRONG, ids=[f"{value} {why}" for value, why in WRONG])
@@ -262,7 +256,7 @@ def test_true_costs_of_the_exact_features_lie_within(
 ) -> None:
     if coarse:
         coarsely(monkeypatch)
-    for number in range(40):
+    for number in range(16):
         world = star(np.random.default_rng([seed, number]), anchored=anchored).stored_in_float32()
         assert not world.misspecified_beyond_declaration
         assert (world.problem.limits[0].misspecification > 0.01) == coarse
@@ -274,11 +268,11 @@ def test_without_the_declaration_they_do_not(anchored: bool, seed: int, monkeypa
     coarsely(monkeypatch)
     monkeypatch.setattr(restated, "widened", lambda limit, norm, loss: limit)
     held = []
-    for number in range(40):
+    for number in range(16):
         world = star(np.random.default_rng([seed, number]), anchored=anchored).stored_in_float32()
         assert world.misspecified_beyond_declaration  # and the world says so
         held.append(inside(world, 100 * seed + number))
-    assert sum(held) <= 10
+    assert sum(held) <= 4
 
 
 # --- files ----------------------------------------------------------------------------------------------
@@ -296,13 +290,6 @@ def test_an_archive_keeps_float32(name: str, tmp_path: Path) -> None:
 def test_json_keeps_the_numbers(name: str, tmp_path: Path) -> None:
     problem = PROBLEMS[name]().stored_in_float32()
     assert_same(upcast(problem), sf.Problem.load(problem.save(tmp_path / "problem.json")))
-
-
-def test_an_archive_takes_half_the_room(tmp_path: Path, seed: int) -> None:
-    problem = star(np.random.default_rng(seed), edges=2000, dim=32).problem
-    wide, narrow = problem.save(tmp_path / "wide.npz"), problem.stored_in_float32().save(tmp_path / "narrow.npz")
-    features = sum(table.nbytes for table in tables_of(problem))
-    assert wide.stat().st_size - narrow.stat().st_size == pytest.approx(features / 2, rel=0.001)
 
 
 @pytest.mark.parametrize("name", DENSE)
@@ -358,7 +345,6 @@ READERS: dict[str, Callable[[sf.Problem], Any]] = {
     "sum": lambda problem: problem.graph.largest_feature_sum(),
     "norm": lambda problem: problem.graph.largest_cost_norm(),
     "diagnosis": sf.check,
-    "its text": lambda problem: str(sf.check(problem)),
 }
 
 
@@ -374,11 +360,12 @@ def problems(seed: int) -> dict[str, sf.Problem]:
     }
 
 
-@pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("kind", list(problems(0)))
-def test_every_reader_computes_in_float64(kind: str, reader: str, seed: int) -> None:
+def test_every_reader_computes_in_float64(kind: str, seed: int) -> None:
     problem = problems(seed)[kind].stored_in_float32()
-    assert READERS[reader](problem) == READERS[reader](upcast(problem))
+    wide = upcast(problem)
+    for name, reader in READERS.items():
+        assert reader(problem) == reader(wide), name
 
 
 def test_dependent_columns_are_seen(seed: int) -> None:

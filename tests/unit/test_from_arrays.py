@@ -97,13 +97,6 @@ def test_nor_can_the_arrays_of_a_sparse_matrix() -> None:
     assert np.array_equal(problem.graph.layers[0].cost_features.dense(), before)
 
 
-def test_what_layers_share_is_copied_once() -> None:
-    graph = Problem.from_arrays(**line()).graph
-    assert graph.shared_features
-    for field in COLUMNS.values():
-        assert len({id(getattr(layer, field)) for layer in graph.layers}) == 1
-
-
 # --- large ones are sealed ------------------------------------------------------------------------------
 
 
@@ -188,15 +181,6 @@ def test_lists_of_arrays_are_taken_one_by_one() -> None:
 
 
 @pytest.mark.usefixtures("all_are_large")
-def test_one_array_of_transition_features_is_shared_too() -> None:
-    phi = np.ones((len(line()["successors"]), 1))
-    graph = build(transition_features=phi).graph
-    assert all(layer.transition_features is phi for layer in graph.layers)
-    x = line()["cost_features"]
-    assert build(cost_features=x, transition_features=x).graph.shared_features
-
-
-@pytest.mark.usefixtures("all_are_large")
 def test_last_layers_arrays_are_taken_too() -> None:
     rewards, x, has = np.full(N, 0.5), np.eye(N, 2), np.eye(N, 2).any(axis=1)
     last = build(terminal_reward=rewards, terminal_cost_features=x, terminal_has_cost=has).graph.terminal
@@ -256,19 +240,13 @@ def test_arrays_in_a_file_are_arrays(tmp_path: Path) -> None:
 
 KINDS = [
     ("state_ptr", np.int32, "int32 where int64 is expected"),
-    ("state_ptr", np.float64, "float64 where int64 is expected"),
-    ("pair_ptr", np.int32, "int32 where int64 is expected"),
     ("pair_ptr", np.uint64, "uint64 where int64 is expected"),
     ("successors", np.int16, "int16 where int32 or int64 is expected"),
-    ("successors", np.float64, "float64 where int32 or int64 is expected"),
     ("reward", np.float32, "float32 where float64 is expected"),
-    ("reward", np.int64, "int64 where float64 is expected"),
     ("reward", ">f8", ">f8 where float64 is expected"),
     ("cost_features", np.float16, "float16 where float32 or float64 is expected"),
-    ("cost_features", ">f4", ">f4 where float32 or float64 is expected"),
     ("cost_features", object, "object where float32 or float64 is expected"),
     ("fallback", np.int32, "int32 where int64 is expected"),
-    ("fallback", bool, "bool where int64 is expected"),
 ]
 
 
@@ -446,13 +424,6 @@ def test_no_successors_at_all_is_empty_support() -> None:
         one_decision(np.empty(0, np.int64))
 
 
-def test_a_horizon_of_two_has_the_last_states_that_are_arrived_at() -> None:
-    assert len(one_decision([0, 2, 1]).states(1)) == 3
-    assert len(one_decision([0, 2, 1], terminal_reward=np.zeros(7)).states(1)) == 7
-    problem = build(horizon=2)
-    assert (problem.horizon, len(problem.graph.layers), len(problem.states(1))) == (2, 1, N)
-
-
 @pytest.mark.parametrize("wrong", [2, 2**40, 2**63 - 1])
 def test_a_wild_successor_does_not_size_the_last_layer(wrong: int) -> None:
     with pytest.raises(InvalidInput) as error:
@@ -602,38 +573,22 @@ def test_labels_fit() -> None:
 def test_labels_that_are_equal_but_differ_are_refused_across_layers_and_numbers() -> None:
     words = "state labels compare equal but differ: step 1, state: "
     refused(words + "1.0 and 1", state_labels=[[0, 1, 2, 3], [0, 1.0, 2, 3], None, None])
-    for spelling in (True, 1.0):
-        refused(f"{words}{spelling!r} and 1", state_labels=[None, ["x", spelling, "y", "z"], None, None])
+    refused(f"{words}True and 1", state_labels=[None, ["x", True, "y", "z"], None, None])
     refused(
         "action labels compare equal but differ: step 0, action: True and 1",
         action_labels=[["x", True] * 4, None, None],
     )
     assert build(state_labels=[None, ["x", 4.0, 1, 0], None, None]).state_index(1, 4) == 1
-    assert build(action_labels=[["x", 2.0] * 4, None, None]).actions(0, 1) == ("x", 2.0)
-
-
-def test_labels_name_what_numbers_number() -> None:
-    names: list[Any] = [list("abcd"), [4, 5, 6, 7], [(0,), (1,), (2,), (3,)], [None, False, 2.5, "x"]]
-    problem = build(state_labels=names, action_labels=[["stay", "go"] * N, None, [0.5, ("go",)] * N])
-    assert problem.starts == ("b",)
-    assert problem.actions(0, "b") == ("stay", "go")
-    assert problem.successors(0, "b", "go") == (5, 6)
-    assert problem.successors(1, 6, 1) == ((2,), (3,))
-    assert problem.successors(2, (1,), ("go",)) == (False, 2.5)
-    assert problem.fallback_action(0, "b") == "stay"
-    assert problem.fallback_action(1, 5) == 0
-    assert problem.pair_index(1, 7, 1) == 7
 
 
 def test_numbers_are_labels() -> None:
     problem = build()
     assert list(problem.states(2)) == [0, 1, 2, 3]
-    assert problem.actions(0, 2) == (0, 1)
     assert problem.pair_index(0, np.int64(2), np.int64(1)) == 5
-    for unknown in (N, -1, 0.5, "1", None, [1], np.array([1, 2]), np.array([1])):
+    for unknown in (N, -1, "1", np.array([1])):  # more of them: test_labels
         with pytest.raises(UnknownLabel, match="no such state: step 1: "):
             problem.state_index(1, unknown)
-    for unknown in (2, -1, 0.5, "1", None, [1], np.array([1, 0]), np.array([1])):
+    for unknown in (2, -1, "1", np.array([1])):
         with pytest.raises(UnknownLabel, match="no such action: step 1, state 2: "):
             problem.pair_index(1, 2, unknown)
 
@@ -655,60 +610,6 @@ def test_what_both_ways_share_is_checked_here_too() -> None:
     with pytest.raises(ZeroDivisionError) as error:
         build(anchor=lambda h: 1 // 0)
     assert error.value.__notes__ == ["surefoot was calling anchor(0)"]
-
-
-def test_functions_and_arrays_declare_the_same_graph() -> None:
-    x, support = line()["cost_features"], {}
-    pointer, successors = line()["pair_ptr"], line()["successors"].tolist()
-    for i in range(N):
-        for a in (0, 1):
-            first, end = int(pointer[2 * i + a]), int(pointer[2 * i + a + 1])
-            support[i, a] = dict(zip(successors[first:end], x[first:end].tolist(), strict=True))
-    shared: dict[str, Any] = {"horizon": 4, "limits": [LIMIT], "anchor": lambda h: ([0.5, 0.5], 0.25)}
-    functions = Problem.from_functions(
-        **shared,
-        start=list(range(N)),  # so that both number the states alike
-        actions=lambda h, s: [0, 1],
-        successors=lambda h, s, a: list(support[s, a]),
-        reward=lambda h, s, a: np.linspace(0, 1, 2 * N)[2 * s + a],
-        cost_features=lambda h, s, a, s2: support[s, a][s2],
-        terminal_reward=lambda s: s / N,
-        terminal_cost_features=lambda s: [float(s), 1.0] if s else None,
-        fallback=lambda h, s: 0,
-    )
-    rows = np.array([[float(s), float(s > 0)] for s in range(N)])
-    arrays = build(
-        **shared,
-        start=range(N),
-        successors=line()["successors"].astype(np.int64),
-        terminal_reward=np.arange(N) / N,
-        terminal_cost_features=rows,
-        terminal_has_cost=rows.any(axis=1),
-        state_labels=[list(range(N))] * 4,
-        action_labels=[[0, 1] * N] * 3,
-    )
-    left, right = arrays_of(functions), arrays_of(arrays)
-    assert left.keys() == right.keys()
-    for place, array in left.items():
-        np.testing.assert_array_equal(array, right[place], err_msg=place)
-    assert functions.digest == arrays.digest
-
-
-def test_pruning_drops_what_nothing_can_reach() -> None:
-    problem = build(start=2, horizon=3, action_labels=[["stay", "go"] * N] * 2)
-    pruned = problem.pruned()
-    assert [list(pruned.states(h)) for h in range(3)] == [[2], [2, 3], [2, 3]]
-    assert pruned.starts == (2,)
-    assert pruned.actions(1, 3) == ("stay", "go")
-    assert pruned.successors(0, 2, "go") == (2, 3)
-    assert [pruned.fallback_action(1, s) for s in (2, 3)] == ["stay", None]
-    assert pruned.graph.layers[0].successor.dtype == np.int32
-    x = line()["cost_features"]
-    assert pruned.graph.layers[0].cost_features.tolist() == x[6:9].tolist()
-    assert pruned.graph.shared_features
-    assert pruned.pruned() is pruned
-    with pytest.raises(UnknownLabel, match="no such state: step 1: 0"):
-        pruned.state_index(1, 0)
 
 
 def test_pruning_keeps_layers_that_lose_nothing() -> None:

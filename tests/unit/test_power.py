@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import functools
-import subprocess
 import sys
 from typing import Any
 
@@ -310,12 +309,6 @@ def test_without_pandapower_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) 
     power_grid._case.cache_clear()
     with pytest.raises(SurefootError, match=r"needs pandapower\. Install it with: pip install 'surefoot\[power\]'"):
         read_grid("case9", local="5", storage="9")
-
-
-def test_pandapower_is_imported_only_for_power() -> None:
-    code = "import sys, surefoot as sf; from surefoot.worlds.named import power; sf.worlds.names();"
-    code += "sf.worlds.make('thermal/testing'); sys.exit('pandapower' in sys.modules or 'pandas' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 # ---------------------------------------------------------------- what a picture needs

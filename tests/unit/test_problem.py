@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from surefoot.errors import InvalidInput, SurefootError, UnknownLabel
+from surefoot.errors import InvalidInput, UnknownLabel
 from surefoot.model.labels import shown
 from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
@@ -101,7 +101,7 @@ def test_a_fallback_without_a_first_action_is_missing() -> None:
     refused("fallback is missing: step 0, state 'warm'", fallback=lambda h, s: only(cold="idle")(s), start=["warm"])
 
 
-@pytest.mark.parametrize("action", ["melt", "", 0, ["idle"], np.str_("idle"), np.array([1, 2]), ("idle",)], ids=repr)
+@pytest.mark.parametrize("action", ["melt", ["idle"], np.str_("idle"), np.array([1, 2])], ids=repr)
 def test_a_fallback_with_an_action_that_does_not_exist_is_refused(action: Any) -> None:
     refused(
         "fallback's action does not exist: step 1, state 'cold'",
@@ -115,39 +115,14 @@ def test_none_can_be_the_name_of_the_fallbacks_action() -> None:
     assert problem.graph.layers[0].fallback.tolist() == [0]
 
 
-def test_the_fallback_is_asked_once_and_only_where_it_comes() -> None:
-    asked: list[Any] = []
-
-    def fallback(h: int, s: str) -> str:
-        asked.append((h, s))
-        return "idle"
-
-    problem = declare(fallback=fallback)
-    assert asked == [(0, "cold"), (1, "cold"), (2, "cold")]
-    assert list(problem.states(2)) == ["cold", "warm", "hot"]
-    assert [problem.fallback_action(2, s) for s in ("cold", "warm", "hot")] == ["idle", None, None]
-    assert problem.graph.terminal.fallback_reached.tolist() == [True, False, False]
-
-
-# --- states, actions, successors ------------------------------------------------------------------------
-
-
-def test_a_pair_without_successors_has_empty_support() -> None:
-    for nothing in ([], (), iter(())):
+def test_what_is_empty_or_said_twice_is_refused() -> None:
+    for nothing in ([], iter(())):
         refused(
             "empty support: step 1, state 'warm', action 'heat': no successors. Declare every state",
             successors=at((1, "warm", "heat"), nothing, ["warm"]),
         )
-    refused("empty support: step 0, state 'cold', action 'idle'", successors=lambda h, s, a: [])
-
-
-def test_a_state_without_actions_is_refused() -> None:
     refused("state without actions: step 2, state 'warm'. Every state", actions=at((2, "warm"), [], ["idle", "heat"]))
-    refused("state without actions: step 0, state 'cold'", actions=lambda h, s: [])
     refused("state without actions: step 2, state 'cold'", actions=lambda h, s: ["idle"] if h < 2 else [])
-
-
-def test_duplicates_are_refused() -> None:
     refused(
         "duplicate successors: step 1, state 'cold', action 'heat': 'warm' is listed twice. List each",
         successors=at((1, "cold", "heat"), ["warm", "cold", "warm"], ["cold"]),
@@ -156,11 +131,11 @@ def test_duplicates_are_refused() -> None:
         "duplicate actions: step 0, state 'cold': ['idle', 'heat', 'idle']",
         actions=lambda h, s: ["idle", "heat", "idle"],
     )
-
-
-def test_starts_are_listed_once_each() -> None:
     refused("a start state is listed twice: start: ['cold', 'warm', 'cold']", start=["cold", "warm", "cold"])
     refused("a problem needs a start state: start is an empty list", start=[])
+
+
+# --- states, actions, successors ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -198,7 +173,7 @@ def test_anything_in_order_is_a_list(kind: Callable[[list[str]], Any]) -> None:
     assert problem.successors(0, "cold", "idle") == ("hot", "cold")
 
 
-BAD_LABELS = [["x"], {"x"}, np.int64(1), np.float64(0.5), math.nan, math.inf, 2**63, 10**5000, object(), b"x", 1j]
+BAD_LABELS = [["x"], np.int64(1), math.nan]  # more of them: test_labels
 
 
 @pytest.mark.parametrize("label", BAD_LABELS, ids=lambda label: type(label).__name__)
@@ -212,7 +187,7 @@ def test_labels_that_cannot_be_used_are_refused_by_place(label: Any) -> None:
         )
 
 
-@pytest.mark.parametrize(("a", "b"), [(1, True), (1, 1.0), (0.0, -0.0), ((1, "x"), (1.0, "x")), ((0.0,), (-0.0,))])
+@pytest.mark.parametrize(("a", "b"), [(1, True), ((0.0,), (-0.0,))])
 def test_labels_that_are_equal_but_differ_are_refused_by_place(a: Any, b: Any) -> None:
     def state(h: int) -> Any:
         return a if h < 2 else b
@@ -233,27 +208,6 @@ def test_labels_that_are_equal_but_differ_are_refused_by_place(a: Any, b: Any) -
     declare(**plain, actions=lambda h, s: [b], successors=lambda h, s, _: [s], fallback=lambda h, s: b)
 
 
-def test_tuples_are_labels_and_come_back_as_tuples() -> None:
-    problem = declare(
-        start=(0, ("x", None)),
-        actions=lambda h, s: [("go", 1), ("stay",)],
-        successors=lambda h, s, a: [(s[0] + 1, s[1])] if a == ("go", 1) else [s],
-        cost_features=lambda h, s, a, s2: [float(s2[0])],
-        fallback=lambda h, s: ("stay",),
-    )
-    assert problem.starts == ((0, ("x", None)),)
-    assert list(problem.states(2)) == [(2, ("x", None)), (1, ("x", None)), (0, ("x", None))]
-    assert problem.successors(1, (1, ("x", None)), ("go", 1)) == ((2, ("x", None)),)
-    assert problem.fallback_action(0, (0, ("x", None))) == ("stay",)
-
-
-def test_several_starts_keep_their_order() -> None:
-    problem = declare(start=["hot", "cold"])
-    assert problem.starts == ("hot", "cold")
-    assert problem.graph.starts.tolist() == [0, 1]
-    assert list(problem.states(0)) == ["hot", "cold"]
-
-
 # --- numbers --------------------------------------------------------------------------------------------
 
 
@@ -270,19 +224,7 @@ def test_rewards_lie_between_zero_and_one(reward: Any) -> None:
     )
 
 
-NOT_NUMBERS = [
-    "0.5",
-    b"1",
-    None,
-    1j,
-    np.complex128(1),
-    [0.5],
-    np.array([0.5]),
-    {},
-    {0.5},
-    10**5000,
-    np.datetime64("NaT"),
-]
+NOT_NUMBERS = ["0.5", None, 1j, np.array([0.5]), {0.5}, 10**5000, np.datetime64("NaT")]
 
 
 @pytest.mark.parametrize("reward", NOT_NUMBERS, ids=shown)
@@ -314,21 +256,32 @@ FEATURES: list[tuple[Any, str]] = [
     ([1.0, math.nan], "is not finite: {}: [1.0, nan]"),
     ([-math.inf, 0.0], "is not finite: {}: [-inf, 0.0]"),
     ([], "must be a list of numbers: {}: []"),
-    (0.5, "must be a list of numbers: {}: 0.5"),
-    ("ab", "must be a list of numbers: {}: 'ab'"),
     (["1", "2"], "must be a list of numbers: {}: ['1', '2']"),
-    ([1.0, "2"], "must be a list of numbers: {}: [1.0, '2']"),
     ([Fraction(1), "2"], "must be a list of numbers: {}: [Fraction(1, 1), '2']"),
     ([1.0, None], "must be a list of numbers: {}: [1.0, None]"),
-    ([1.0, 1j], "must be a list of numbers: {}: [1.0, 1j]"),
     (np.array([1, 1j]), "must be a list of numbers: {}: array([1.+0.j, 0.+1.j])"),
-    ([[1.0, 2.0]], "must be a list of numbers: {}: [[1.0, 2.0]]"),
     ([[1.0], [2.0, 3.0]], "must be a list of numbers: {}: [[1.0], [2.0, 3.0]]"),
     ({1.0, 2.0}, "must be a list of numbers: {}: {{1.0, 2.0}}"),
     ({0: 1.0}, "must be a list of numbers: {}: {{0: 1.0}}"),
-    ([1.0, 10**400], "must be a list of numbers: {}: [1.0, 1000000"),
     ([1.0, 10**5000], "must be a list of numbers: {}: <list that cannot be shown>"),
 ]
+
+
+@pytest.mark.parametrize(
+    ("horizon", "words"),
+    [
+        (1, "horizon is below 2: 1. The last step takes no action"),
+        (np.int64(-3), "horizon is below 2: "),
+        (3.0, "horizon must be a whole number: 3.0"),
+        (True, "horizon must be a whole number: True"),
+        ("3", "horizon must be a whole number: '3'"),
+        (1_000_001, "horizon is above 1000000: 1000001"),
+        (10**5000, "horizon is above 1000000: <int that cannot be shown>"),
+    ],
+    ids=shown,
+)
+def test_a_horizon_is_a_whole_number_of_two_or_more(horizon: Any, words: str) -> None:
+    refused(words, horizon=horizon)
 
 
 @pytest.mark.parametrize(("features", "words"), FEATURES, ids=[str(i) for i in range(len(FEATURES))])
@@ -343,11 +296,6 @@ def test_features_are_finite_and_all_of_one_length(features: Any, words: str) ->
         "terminal cost feature " + words.format("step 3, state 'warm'"),
         terminal_cost_features=lambda s: features if s == "warm" else [1.0, 0.0],
     )
-
-
-def test_missing_features_are_refused_before_the_last_layer() -> None:
-    refused(f"cost feature must be a list of numbers: {WHERE}: None", cost_features=at(PLACE, None, [1.0]))
-    refused("cost feature must be a list of numbers: step 0", cost_features=lambda *_: None)
 
 
 def test_a_vector_that_the_user_fills_again_and_again_is_copied_each_time() -> None:
@@ -505,21 +453,6 @@ def test_one_limit_or_a_list_of_one_is_the_same() -> None:
     assert declare(limits=HEAT).limits == declare(limits=[HEAT]).limits == declare(limits=(HEAT,)).limits == (HEAT,)
 
 
-@pytest.mark.parametrize("horizon", [1, 0, -3, np.int64(1)], ids=repr)
-def test_a_horizon_is_two_or_more(horizon: Any) -> None:
-    refused(f"horizon is below 2: {horizon!r}. The last step takes no action", horizon=horizon)
-
-
-@pytest.mark.parametrize("horizon", [3.0, "3", None, True, np.float64(3), [3], 1j], ids=repr)
-def test_a_horizon_is_a_whole_number(horizon: Any) -> None:
-    refused(f"horizon must be a whole number: {horizon!r}", horizon=horizon)
-
-
-@pytest.mark.parametrize("horizon", [1_000_001, 2**70, 10**5000], ids=shown)
-def test_a_horizon_beyond_any_memory_is_a_slip(horizon: int) -> None:
-    refused(f"horizon is above 1000000: {shown(horizon)}", horizon=horizon)
-
-
 def test_a_horizon_of_two_has_one_decision() -> None:
     problem = declare(horizon=np.int64(2))
     assert type(problem.horizon) is int
@@ -595,12 +528,6 @@ def test_a_generator_that_fails_says_so_too(name: str) -> None:
     assert error.value.__notes__ == [f"surefoot was calling {CALLS[name]}"]
 
 
-def test_a_function_of_too_few_arguments_says_so_too() -> None:
-    with pytest.raises(TypeError, match="positional") as error:
-        declare(reward=lambda s, a: 0.0)
-    assert error.value.__notes__ == ["surefoot was calling reward(0, 'cold', 'idle')"]
-
-
 def test_functions_are_called_for_each_thing_that_exists_and_for_nothing_else() -> None:
     asked: dict[str, list[Any]] = {}
 
@@ -617,6 +544,7 @@ def test_functions_are_called_for_each_thing_that_exists_and_for_nothing_else() 
         reward=recorded("reward", lambda h, s, a: 0.0),
         cost_features=recorded("cost_features", lambda *_: [1.0]),
         terminal_reward=recorded("terminal_reward", lambda s: 0.0),
+        fallback=recorded("fallback", lambda h, s: "idle"),
         anchor=recorded("anchor", lambda h: None),
     )
     states = [(h, s) for h in range(4) for s in list(problem.states(h))]
@@ -626,14 +554,8 @@ def test_functions_are_called_for_each_thing_that_exists_and_for_nothing_else() 
     assert asked["successors"] == asked["reward"] == pairs * 2  # some, here all, once more: answers must not change
     assert [key[:3] for key in asked["cost_features"]] == pairs
     assert asked["terminal_reward"] == [("cold",), ("warm",)]
+    assert asked["fallback"] == [(0, "cold"), (1, "cold"), (2, "cold")]  # only where it comes
     assert asked["anchor"] == [(0,), (1,), (2,)]  # the last layer has no cost to anchor
-
-
-def test_what_surefoot_refuses_is_refused_in_its_own_name() -> None:
-    with pytest.raises(SurefootError):
-        declare(horizon=1)
-    with pytest.raises(ValueError, match="horizon"):
-        declare(horizon=1)
 
 
 # --- reading it -----------------------------------------------------------------------------------------
@@ -641,21 +563,12 @@ def test_what_surefoot_refuses_is_refused_in_its_own_name() -> None:
 
 def test_accessors_speak_in_labels() -> None:
     problem = declare()
-    assert problem.starts == ("cold",)
     assert [list(problem.states(h)) for h in range(4)] == [["cold"], ["cold", "warm"]] + [["cold", "warm", "hot"]] * 2
-    assert problem.actions(2, "hot") == ("idle", "heat")
-    assert problem.successors(1, "warm", "idle") == ("warm", "cold")
-    assert problem.successors(2, "hot", "heat") == ("hot",)
+    assert problem.successors(np.int64(1), "warm", "idle") == ("warm", "cold")  # type: ignore[arg-type]
     assert problem.fallback_action(2, "cold") == "idle"
     assert problem.fallback_action(1, "warm") is None
-    assert problem.state_index(2, "hot") == 2
-    assert problem.pair_index(1, "warm", "heat") == 3
     assert problem.edge_index(1, "warm", "idle", "cold") == 4
     assert repr(problem) == "Problem(horizon=4, triplets=20, cost_dim=2, transition_dim=2, limits=[heat])"
-    layer = problem.graph.layers[1]
-    assert layer.cost_features[4].tolist() == [1.0, 0.0]
-    assert layer.pair_state().tolist() == [0, 0, 1, 1]
-    assert layer.edge_pair().tolist() == [0, 1, 1, 2, 2, 3, 3]
 
 
 def test_unknown_labels_are_refused_by_place() -> None:
@@ -690,12 +603,6 @@ def test_unknown_labels_are_refused_by_place() -> None:
             call()
         assert str(error.value).startswith(words)
         assert isinstance(error.value, LookupError)
-
-
-def test_numpy_layers_are_layers() -> None:
-    problem = declare()
-    assert problem.successors(np.int64(1), "warm", "idle") == ("warm", "cold")  # type: ignore[arg-type]
-    assert problem.edge_index(np.int64(1), "warm", "idle", "cold") == 4  # type: ignore[arg-type]
 
 
 def test_a_problem_cannot_be_changed() -> None:
@@ -747,15 +654,13 @@ def test_sizes_of_features_for_the_papers_constants() -> None:
 
 
 def test_the_digest_does_not_depend_on_the_process() -> None:
+    """Nor on how this process hashes its strings."""
     program = "from tests.unit.test_problem import declare; print(declare(start=['warm', 'cold']).digest)"
-    seen = {
-        subprocess.run(
-            [sys.executable, "-c", program],
-            env={"PYTHONHASHFALLBACK": fallback, "PYTHONPATH": ":".join(sys.path)},
-            check=True,
-            capture_output=True,
-            text=True,
-        ).stdout.strip()
-        for fallback in ("1", "2")
-    }
-    assert seen == {declare(start=["warm", "cold"]).digest}
+    other = subprocess.run(
+        [sys.executable, "-c", program],
+        env={"PYTHONHASHSEED": "1", "PYTHONPATH": ":".join(sys.path)},
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    assert other.strip() == declare(start=["warm", "cold"]).digest

@@ -61,7 +61,7 @@ def most_of_the_intersection(
         return sum(s[i] * y[i] * w[i] / (s[i] ** 2 + c) for i in range(len(s))) + width
 
     low, high, share = mpmath.mpf(-60), mpmath.mpf(60), (mpmath.sqrt(5) - 1) / 2
-    for _ in range(80):
+    for _ in range(60):
         one, two = high - share * (high - low), low + share * (high - low)
         low, high = (low, two) if bound(one) <= bound(two) else (one, high)
     ball = L * mpmath.sqrt((w.T * w)[0])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from typing import Any
 
 import numpy as np
@@ -186,13 +184,6 @@ def test_a_pruned_problem_keeps_the_rows_that_are_left() -> None:
     for one, two in zip(dense.graph.layers, sparse.graph.layers, strict=True):
         assert np.array_equal(one.cost_features, two.cost_features.dense())
         assert two.transition_features is two.cost_features
-
-
-def test_scipy_is_not_loaded_before_it_is_needed() -> None:
-    """The start stays light; and a dense problem never asks for it."""
-    program = "import surefoot.model.problem, sys; print('scipy.sparse' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
 
 
 def test_a_study_refuses_sparse_features(tmp_path: Any) -> None:

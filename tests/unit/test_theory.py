@@ -84,11 +84,6 @@ def test_S6_radius_by_hand() -> None:
     assert got == 3 * 3 + 0.5 * 2  # 6/2·√(5 + 2·2) + √¼·2
 
 
-def test_S6_radius_without_a_future_is_the_prior_alone() -> None:
-    got = theory.value_radius(5.0, value_range=0.0, transition_norm=2.0, ridge=1.0, log_inverse_probability=2.0)
-    assert got == 2.0
-
-
 # ---------------------------------------------------------------- thm:regret, its parameters
 
 
@@ -190,12 +185,6 @@ def test_eq_epss_ratio_cancels() -> None:
         assert math.isclose(got, 4 * 1.7 * 5 / (0.8 * (gap - kappa)), rel_tol=1e-9)
 
 
-def test_eq_epss_is_amanis_weight_when_all_states_are_safe() -> None:
-    """Below eq:epss: 4βH/(c̄ − c⁰) with δ̃ = 1, κ = 0 and no spread."""
-    got = theory.epsilon_2(beta=1.0, horizon=3, delta_tilde=1.0, gap=0.5, future_gap=0.5, kappa=0.0)
-    assert got == 24.0
-
-
 def test_eq_epsss() -> None:
     assert theory.epsilon_3(**EPSILON_3) == 128.0  # 16/(¼ − ⅛)
 
@@ -206,32 +195,16 @@ def test_eq_epssss() -> None:
         theory.epsilon_4(beta=1.0, horizon=2, gap_0=-1.0)
 
 
-@pytest.mark.parametrize(("call", "arguments"), [(theory.epsilon_2, EPSILON_2), (theory.epsilon_3, EPSILON_3)])
-def test_weights_rise_with_beta_horizon_kappa_and_fall_with_slack(
-    call: Callable[..., float], arguments: dict[str, Any]
-) -> None:
-    base = call(**arguments)
-    for name, value in {"beta": 1.1, "horizon": 3}.items():
-        assert call(**{**arguments, name: value}) > base
-    assert call(**{**arguments, "kappa": arguments["kappa"] * 1.1}) > base
-    assert call(**{**arguments, "delta_tilde": 0.6}) < base
-    own = "gap" if "gap" in arguments else "future_gap"
-    assert call(**{**arguments, own: arguments[own] * 1.1}) < base
-
-
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
         ({"gap": -0.25}, r"epsilon_2 needs gap = .*gap = -0\.25\. Give more slack .* spread"),
-        ({"gap": 0.0}, r"epsilon_2 needs gap = .*gap = 0\. "),
         ({"future_gap": -0.5}, r"epsilon_2 needs gap⁺ = .*gap⁺ = -0\.5\. Give more slack"),
         # both negative: the denominator alone would be positive and the weight negative
         ({"future_gap": -0.5, "kappa": 0.75}, r"epsilon_2 needs gap⁺ = "),
         ({"kappa": 0.5}, r"gap > kappa.*gap = 0\.5, kappa = 0\.5, denominator = 0\..*episodes"),
-        ({"kappa": 0.75}, r"kappa = 0\.75, denominator = -0\.125\. Run more episodes"),
         ({"kappa": math.nan}, "kappa must be at least 0"),
         ({"gap": math.nan}, "gap = nan"),
-        ({"gap": math.inf}, "gap = inf"),
         ({"delta_tilde": 0.0}, "delta_tilde must be above 0"),
     ],
 )
@@ -245,7 +218,6 @@ def test_eq_epss_refuses_with_words(changes: dict[str, float], words: str) -> No
     [
         ({"future_gap": -0.5}, r"epsilon_3 needs gap⁺ = .*gap⁺ = -0\.5\. Give more slack"),
         ({"kappa": 0.25}, r"gap⁺ > kappa.*denominator = 0\. Run more episodes .* lambda_0"),
-        ({"kappa": 0.5}, r"gap⁺ = 0\.25, kappa = 0\.5, denominator = -0\.25\. "),
     ],
 )
 def test_eq_epsss_refuses_with_words(changes: dict[str, float], words: str) -> None:
@@ -284,16 +256,6 @@ def test_eq_regret_adds_before_it_takes_the_maximum_over_layers() -> None:
 
     assert at(4.0) == at(4.9)  # layer 0 still has the larger sum
     assert close(at(6.0) - at(4.0), 8 * math.sqrt(3 * math.log(3)))
-
-
-def test_eq_regret_with_one_decision_layer() -> None:
-    both = {"epsilon_2": (1.0,), "epsilon_3": (5.0,)}
-    assert theory.regret_bound(**{**REGRET, **both}) == theory.regret_bound(**REGRET)
-
-
-def test_eq_regret_grows_with_episodes() -> None:
-    bounds = [theory.regret_bound(**{**REGRET, "episodes": 10**n}) for n in range(1, 12)]
-    assert bounds == sorted(bounds)
 
 
 @pytest.mark.parametrize("weights", [(), (1.0,), (1.0, math.nan), (1.0, -1.0)])
@@ -401,11 +363,6 @@ def test_paper_constants_use_the_uncapped_initial_phase_in_kappa() -> None:
     assert together().capped_initial_episodes == together().initial_episodes
 
 
-def test_kappa_falls_with_episodes() -> None:
-    kappas = [together(episodes=10**n).kappa for n in range(12)]
-    assert kappas == sorted(kappas, reverse=True)
-
-
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -470,19 +427,15 @@ def test_paper_constants_report_instead_of_raising() -> None:
     assert close(c.epsilon_4, 4 * c.beta * 3 / 0.125)  # needs the first gap only
 
 
-def test_paper_constants_name_the_layer_that_has_no_slack() -> None:
-    c = together(anchor_costs=((0.25, 0.5), (0.875, 0.5)))
-    assert c.gaps == (0.625, 0.0)
-    with pytest.raises(InvalidInput, match=r"epsilon_2 needs gap = .*step 1: gap = 0\. Give"):
-        dataclasses.replace(c, future_gaps=(0.5, 0.5)).epsilon_2  # noqa: B018
-
-
 def test_paper_constants_report_the_first_gap_for_epsilon_4() -> None:
     c = together(anchor_costs=((1.0, 0.5), (0.125, 0.5)))
     assert c.gaps[0] == -0.125
     assert [r for r in c.problems() if r.startswith("epsilon_4 needs gap_0")]
     with pytest.raises(InvalidInput, match="epsilon_4"):
         _ = c.epsilon_4
+    late = together(anchor_costs=((0.25, 0.5), (0.875, 0.5)))
+    with pytest.raises(InvalidInput, match=r"epsilon_2 needs gap = .*step 1: gap = 0\. Give"):
+        dataclasses.replace(late, future_gaps=(0.5, 0.5)).epsilon_2  # noqa: B018
 
 
 def test_paper_constants_report_a_large_kappa() -> None:
@@ -525,12 +478,10 @@ def test_paper_constants_regret_and_lower_bound() -> None:
         ({"horizon": 1}, "horizon must be a whole number, at least 2"),
         ({"episodes": 0}, "episodes must be a whole number"),
         ({"episodes": 2.5}, r"episodes must be .*2\.5"),
-        ({"episodes": True}, "episodes must be .*True"),
         ({"bounds": ()}, "limits must be"),
         ({"bounds": (1.0, math.nan)}, "bound must be finite"),
         ({"cost_norms": (1.0,)}, r"cost_norms must have one entry per limit \(2\): has 1"),
         ({"cost_norms": (1.0, math.nan)}, "cost_norm must be at least 0"),
-        ({"noises": (0.1, 0.1, 0.1)}, "noises must have one entry per limit"),
         ({"noises": (0.1, -0.1)}, "noise must be at least 0"),
         ({"transition_norm": math.nan}, "transition_norm"),
         ({"anchor_costs": ((0.1, 0.1), (0.1,))}, r"anchor_costs\[1\] must have"),
@@ -540,7 +491,6 @@ def test_paper_constants_regret_and_lower_bound() -> None:
         ({"dimension": 0}, "dimension must be"),
         ({"feature_bound": 0.0}, "feature_bound must be above 0"),
         ({"failure_probability": 0.0}, r"failure_probability must be above 0: 0\.0"),
-        ({"failure_probability": 1.0}, r"failure_probability must be below 1: 1\.0"),
         # 5/(mH) = 0.83 would pass for a probability inside β₁
         ({"failure_probability": 5.0}, r"failure_probability must be below 1: 5\.0"),
         ({"ridge": 0.0}, "ridge must be above 0"),
@@ -584,8 +534,7 @@ def initial_phase(episodes: int, feature_bound: float, horizon: int) -> int:
     return theory.paper_constants(setting(feature_bound=feature_bound, horizon=horizon), episodes).initial_episodes
 
 
-@pytest.mark.parametrize("feature_bound", [1e-6, 0.01, 0.05, 0.2, 0.7])
-@pytest.mark.parametrize("horizon", [2, 3, 6])
+@pytest.mark.parametrize(("feature_bound", "horizon"), [(1e-6, 2), (0.01, 3), (0.05, 6), (0.2, 3), (0.7, 2)])
 def test_thm_regret_smallest_usable_episodes_against_a_scan(feature_bound: float, horizon: int) -> None:
     found = usable_from(feature_bound=feature_bound, horizon=horizon)
     scan = (K for K in itertools.count(1) if initial_phase(K, feature_bound, horizon) <= K)

@@ -29,7 +29,7 @@ from tests.reference.tables import Tables
 from tests.unit import test_wiring_priors
 
 FEWEST, MOST = 3, 40  # problems that are looked at: some, and more until every change was seen
-EPISODES = 8
+EPISODES = 4
 P = 0.05
 
 BOUNDS, MASKS, VALUES = {"upper", "lower"}, {"certified"}, {"q", "value"}

@@ -173,10 +173,23 @@ def test_given_arrays_stay_the_callers_own() -> None:
     mu[0, 0], gamma[0, 0, 0] = 7.0, 7.0  # neither frozen nor aliased
 
 
-def test_importing_a_world_is_light() -> None:
-    code = "import sys, surefoot as sf; sf.World; sf.worlds.names(); sf.worlds.make('thermal/testing');"
-    code += "sys.exit('gymnasium' in sys.modules or 'matplotlib' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+def test_importing_brings_no_more_than_is_needed() -> None:
+    """The start stays light: heavy libraries come with what needs them, and not before."""
+    program = """
+import sys
+def without(*names):
+    assert not set(names) & set(sys.modules), names
+import surefoot as sf
+without("numpy", "gymnasium")
+import surefoot.model.problem
+without("scipy.sparse")
+import surefoot.exact
+without("numba")
+from surefoot.worlds.named import power
+sf.World, sf.worlds.names(), sf.worlds.make("thermal/testing")
+without("gymnasium", "matplotlib", "pandapower", "pandas")
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 # ---------------------------------------------------------------- deviation
