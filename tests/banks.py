@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 import surefoot as sf
-from surefoot.estimate.bank import Bank, Turned
+from surefoot.estimate.bank import Bank
+from surefoot.estimate.basis import Turned
 from surefoot.estimate.blocks import one_block_each
 from surefoot.estimate.ellipsoids import Spread
 from surefoot.estimate.families import Family

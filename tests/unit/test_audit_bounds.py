@@ -17,7 +17,7 @@ from surefoot.audits.certified import make_plan
 from surefoot.audits.declaration import read_problem
 from surefoot.audits.rows import default_ridge, feature_shapes, ridge_ratio
 from surefoot.estimate import shapes
-from surefoot.estimate.bank import isotropic
+from surefoot.estimate.basis import isotropic
 from surefoot.estimate.ellipsoids import CostConfidence, _radii
 from surefoot.estimate.families import families
 from tests.banks import spread_of, turned

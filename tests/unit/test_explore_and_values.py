@@ -11,7 +11,7 @@ import pytest
 
 import surefoot as sf
 from surefoot.errors import InvalidInput
-from surefoot.estimate.bank import Basis
+from surefoot.estimate.basis import Basis
 from surefoot.estimate.blocks import one_block_each
 from surefoot.estimate.values import ValueEllipsoid, expected_next_value
 from surefoot.plan.certify import Certified, certify

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import surefoot as sf
-from surefoot.estimate.bank import Whitened
+from surefoot.estimate.basis import Whitened
 from surefoot.estimate.costs import bound_rows
 from surefoot.estimate.ellipsoids import CostConfidence, cost_ellipsoids
 from surefoot.estimate.families import LOST

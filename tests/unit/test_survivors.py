@@ -16,7 +16,8 @@ from surefoot.audits.audit import Unreadable, audit
 from surefoot.audits.declaration import read_problem
 from surefoot.audits.problem import Limit, knowledge
 from surefoot.errors import InvalidInput, UnreadableFile
-from surefoot.estimate.bank import factored, isotropic
+from surefoot.estimate.bank import factored
+from surefoot.estimate.basis import isotropic
 from surefoot.estimate.costs import split
 from surefoot.estimate.ellipsoids import CostConfidence, _radii, prior_guard
 from surefoot.estimate.families import LOST

@@ -19,7 +19,7 @@ import numpy as np
 from surefoot import theory
 from surefoot.diagnosis.diagnosis import FallbackFault, Forced, Sense
 from surefoot.diagnosis.rank import NEGLIGIBLE, no_directions, slices
-from surefoot.estimate.bank import Basis
+from surefoot.estimate.basis import Basis
 from surefoot.estimate.blocks import cost_blocks
 from surefoot.estimate.costs import CostBounds, split, turned_lengths
 from surefoot.estimate.ellipsoids import CostConfidence, prior_guard

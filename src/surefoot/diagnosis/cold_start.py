@@ -31,7 +31,7 @@ import numpy as np
 from surefoot.diagnosis.before_data import Before, Tables, alternatives, features_of
 from surefoot.diagnosis.diagnosis import Blocked, ColdStart
 from surefoot.diagnosis.rank import NEGLIGIBLE, Triangles, slices, span, triangle
-from surefoot.estimate.bank import Basis
+from surefoot.estimate.basis import Basis
 from surefoot.estimate.blocks import cost_blocks
 from surefoot.estimate.costs import CostBounds, split, turned_lengths
 from surefoot.estimate.families import Family

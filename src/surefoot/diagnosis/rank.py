@@ -12,7 +12,7 @@ import numpy as np
 import scipy.linalg
 
 from surefoot.diagnosis.diagnosis import Features, Regression
-from surefoot.estimate.bank import NO_DATA, Basis
+from surefoot.estimate.basis import NO_DATA, Basis
 from surefoot.estimate.blocks import Blocks, SameSize, cost_blocks, value_blocks
 from surefoot.estimate.families import Family
 from surefoot.estimate.update import Frames, laid_out

@@ -27,13 +27,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.estimate import kernels
-from surefoot.estimate.bank import Bank, Basis, Lens, Turned, Whitened
+from surefoot.estimate.bank import Bank
+from surefoot.estimate.basis import Basis, Lens, Turned, Whitened
 from surefoot.estimate.blocks import cost_blocks
 from surefoot.estimate.ellipsoids import CostConfidence, CostEllipsoids, Spread, Visited, cost_ellipsoids
 from surefoot.estimate.families import Family, Known
 from surefoot.estimate.row_bounds import Both, BoundTable, RowBounds, possible
 from surefoot.estimate.shapes import feature_shapes
-from surefoot.estimate.update import CostState, Frames, Visits, count_cost, rows_of
+from surefoot.estimate.tables import rows_of
+from surefoot.estimate.update import CostState, Frames, Visits, count_cost
 from surefoot.model.features import FeatureArray, Features
 from surefoot.model.graph import Anchors, FloatArray, Terminal
 from surefoot.model.problem import Problem

@@ -1,6 +1,6 @@
 """Where the unknown γ_j may lie: (S3), in the directions of the whitened data (spec 3).
 
-The noise of the data obeys ‖b − Gγ‖ ≤ R in the norm of (G + λN)⁻¹, which is √λ·‖y − s∘Uᵀγ‖ (surefoot.estimate.bank).
+The noise of the data obeys ‖b − Gγ‖ ≤ R in the norm of (G + λN)⁻¹, which is √λ·‖y − s∘Uᵀγ‖ (surefoot.estimate.basis).
 Adding c times ‖γ‖² ≤ L² to the square of that and completing the square gives, for every c ≥ 0 at once and with no
 further probability, an ellipsoid that contains γ; the least of their bounds over all c is the largest cost over the
 intersection of noise ellipsoid and ball. In units of λ and L, with r = R/(L√λ), κ = c/λ and y in units of L, a
@@ -26,7 +26,7 @@ from functools import cached_property
 import numpy as np
 
 from surefoot.estimate import kernels
-from surefoot.estimate.bank import Basis, Turned, Whitened, isotropic
+from surefoot.estimate.basis import Basis, Turned, Whitened, isotropic
 from surefoot.estimate.families import LOST, Family
 from surefoot.model.graph import BoolArray, FloatArray, IntArray
 from surefoot.model.priors import Prior
@@ -61,7 +61,7 @@ class CostConfidence:
 class CostEllipsoids:
     """Where the unknown γ_j may lie: n ellipsoids for each of m limits, in the directions of the whitened data.
 
-    Directions are those of blocks with data, and last one for all the rest (surefoot.estimate.bank).
+    Directions are those of blocks with data, and last one for all the rest (surefoot.estimate.basis).
     """
 
     basis: Basis  # U

@@ -15,11 +15,12 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
-from surefoot.estimate.bank import NO_DATA, Lens
+from surefoot.estimate.basis import NO_DATA, Lens
 from surefoot.estimate.blocks import BlockShape
 from surefoot.estimate.boxes import cut_by_box
 from surefoot.estimate.prefetch import prefetch
-from surefoot.estimate.update import NOWHERE, Frames, Rows, along, cost_row, fused, leaf, number, value_row
+from surefoot.estimate.tables import Rows, fused, leaf, number
+from surefoot.estimate.update import NOWHERE, Frames, along, cost_row, value_row
 from surefoot.model.features import FeatureArray, Features
 from surefoot.model.graph import BoolArray, FloatArray, IntArray
 from surefoot.model.sparse_rows import SparseRows

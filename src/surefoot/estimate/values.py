@@ -15,9 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from surefoot.estimate import kernels
-from surefoot.estimate.bank import Bank, Basis, Turned
+from surefoot.estimate.bank import Bank
+from surefoot.estimate.basis import Basis, Turned
 from surefoot.estimate.blocks import value_blocks
-from surefoot.estimate.update import ValueState, count_value, rows_of, sealed
+from surefoot.estimate.tables import rows_of, sealed
+from surefoot.estimate.update import ValueState, count_value
 from surefoot.model.graph import FloatArray, IntArray, Layer
 from surefoot.model.problem import Problem
 from surefoot.threads import in_ranges

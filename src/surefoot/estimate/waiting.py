@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.estimate.costs import CostData
-from surefoot.estimate.update import CostState, Rows, ValueState, count_cost, count_value, rows_of
+from surefoot.estimate.tables import Rows, rows_of
+from surefoot.estimate.update import CostState, ValueState, count_cost, count_value
 from surefoot.estimate.values import ValueData
 from surefoot.model.graph import NO_ROW, FloatArray, IntArray, pool, step_offsets
 from surefoot.model.problem import Problem

@@ -22,7 +22,8 @@ import numpy as np
 
 from surefoot.estimate.bank import Bank
 from surefoot.estimate.blocks import BlockShape, value_blocks
-from surefoot.estimate.update import FACTOR, NOWHERE, rows_of, value_row
+from surefoot.estimate.tables import rows_of
+from surefoot.estimate.update import FACTOR, NOWHERE, value_row
 from surefoot.estimate.values import ValueEllipsoid, ellipsoid_around
 from surefoot.model.graph import FloatArray, Layer, owner
 from surefoot.model.problem import Problem

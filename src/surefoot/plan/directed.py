@@ -38,7 +38,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.estimate.bank import Turned
+from surefoot.estimate.basis import Turned
 from surefoot.estimate.costs import CostData
 from surefoot.estimate.values import ValueEllipsoid
 from surefoot.model.features import Features

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from surefoot.estimate.costs import CostBounds
-from surefoot.estimate.update import sealed
+from surefoot.estimate.tables import sealed
 from surefoot.estimate.values import ValueEllipsoid, asked, expected_next_value
 from surefoot.model.graph import NO_ACTION, OUTSIDE, BoolArray, FloatArray, IntArray, Layer, LayeredGraph
 from surefoot.model.problem import Problem

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from surefoot.estimate.costs import CostBounds, CostData, bound_costs
 from surefoot.estimate.ellipsoids import CostConfidence
 from surefoot.estimate.row_bounds import BLOCK, streamed
-from surefoot.estimate.update import sealed
+from surefoot.estimate.tables import sealed
 from surefoot.estimate.values import ValueEllipsoid
 from surefoot.model.graph import BoolArray, FloatArray, IntArray, Layer, LayeredGraph
 from surefoot.model.problem import Problem

@@ -31,7 +31,7 @@ import numpy as np
 from surefoot.estimate.costs import CostBounds, CostData, bound_all, split, where_costed
 from surefoot.estimate.ellipsoids import CostConfidence, CostEllipsoids
 from surefoot.estimate.row_bounds import Both, possible
-from surefoot.estimate.update import sealed
+from surefoot.estimate.tables import sealed
 from surefoot.model.features import Features
 from surefoot.model.graph import Anchors, FloatArray, Layer
 from surefoot.model.problem import Problem

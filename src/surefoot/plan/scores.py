@@ -16,12 +16,13 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from surefoot.estimate.bank import NO_DATA, Lens, Turned
+from surefoot.estimate.basis import NO_DATA, Lens, Turned
 from surefoot.estimate.blocks import BlockShape
 from surefoot.estimate.costs import look_at
 from surefoot.estimate.families import Family
 from surefoot.estimate.kernels import LANES, room_to_see, see_dense
-from surefoot.estimate.update import NOWHERE, Frames, Rows, cost_row, leaf, rows_of
+from surefoot.estimate.tables import Rows, leaf, rows_of
+from surefoot.estimate.update import NOWHERE, Frames, cost_row
 from surefoot.model.features import Features
 from surefoot.model.graph import Anchors, FloatArray, IntArray
 from surefoot.threads import in_ranges

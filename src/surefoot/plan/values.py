@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from surefoot.estimate.update import sealed
+from surefoot.estimate.tables import sealed
 from surefoot.estimate.values import ValueEllipsoid, asked
 from surefoot.model.graph import BoolArray, FloatArray, IntArray, Layer, LayeredGraph
 from surefoot.plan import kernels as sweeps

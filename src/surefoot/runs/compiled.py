@@ -17,7 +17,8 @@ from surefoot.agents.learner import Learner
 from surefoot.errors import AssumptionBroken
 from surefoot.estimate.costs import CostData
 from surefoot.estimate.families import of_norms
-from surefoot.estimate.update import CostState, Rows, ValueState, count_cost, count_value, has_grown, rows_of
+from surefoot.estimate.tables import Rows, rows_of
+from surefoot.estimate.update import CostState, ValueState, count_cost, count_value, has_grown
 from surefoot.estimate.values import ValueData
 from surefoot.model.graph import BoolArray, FloatArray, IntArray, freeze, pool, step_offsets
 from surefoot.runs.record import EpisodeTable

@@ -1,0 +1,71 @@
+"""Compiled: how tables of features are read, and how what reads them is compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from surefoot.model.features import Features
+from surefoot.model.graph import FloatArray
+from surefoot.model.sparse_rows import SparseRows
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def leaf(function: _F) -> _F:
+    """Compile a function that creates no array, without reference counting.
+
+    Compiled code otherwise counts references to every array that it takes out of a tuple, which takes as long as the
+    work itself.
+    """
+    compiled: _F = numba.njit(cache=True, _nrt=False)(function)  # type: ignore[call-overload]
+    return compiled
+
+
+def fused(function: _F) -> _F:
+    """Likewise; a product and the sum that it enters are rounded only once where the processor can do so."""
+    compiled: _F = numba.njit(cache=True, _nrt=False, fastmath={"contract"})(function)  # type: ignore[call-overload]
+    return compiled
+
+
+class Rows(NamedTuple):
+    """A table of features as compiled code reads it; without pointers it is dense.
+
+    One type for every table: what reads it is compiled once.
+    """
+
+    values: FloatArray  # (n, d), or (entries, 1) of a sparse table; empty where it is narrow
+    narrow: NDArray[np.float32]  # (n, d) of a dense table in float32, or empty
+    indptr: NDArray[np.int64]  # (n+1,), or empty
+    columns: NDArray[np.int32]  # (entries,), or empty
+
+
+def rows_of(table: Features) -> Rows:
+    """The same table, nothing copied."""
+    if isinstance(table, SparseRows):
+        return Rows(sealed(table.values[:, None]), _NARROW, sealed(table.indptr), sealed(table.columns))
+    if table.dtype == np.float32:
+        return Rows(_WIDE, sealed(table), *_DENSE)
+    return Rows(sealed(table), _NARROW, *_DENSE)
+
+
+def sealed(array: NDArray[Any]) -> NDArray[Any]:
+    """A read-only view, whoever owns the array: numba compiles again for every combination of flags."""
+    if array.flags.writeable:
+        array = array.view()
+        array.flags.writeable = False
+    return array
+
+
+_DENSE = sealed(np.empty(0, np.int64)), sealed(np.empty(0, np.int32))
+_WIDE, _NARROW = sealed(np.empty((0, 0))), sealed(np.empty((0, 0), np.float32))
+
+
+@leaf
+def number(x: Rows, e: int, i: int) -> float:
+    """Of a dense table."""
+    return np.float64(x.narrow[e, i]) if x.narrow.size else x.values[e, i]
