@@ -65,7 +65,7 @@ def some_of(what: str, known: tuple[str, ...], given: Iterable[str]) -> tuple[st
     return tuple(name for name in known if name in chosen)
 
 
-def of_kind(value: object, kind: type, rule: str, fix: str = "") -> None:
+def of_kind(value: object, kind: type | tuple[type, ...], rule: str, fix: str = "") -> None:
     """Refuse an argument of another type."""
     if not isinstance(value, kind):
         raise InvalidInput(rule, got=f"a {type(value).__name__}", fix=fix)

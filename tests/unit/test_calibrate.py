@@ -295,6 +295,10 @@ def test_what_cannot_be_used_is_refused(tmp_path: Path) -> None:
         sf.calibrate(pump(), [{**row, "step": 9}])
     with pytest.raises(InvalidInput, match=r"calibrate needs a Problem: a str\. For a World, pass"):
         sf.calibrate("pump", [row])  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="a log is a file, a study's folder, or rows: 7"):
+        sf.calibrate(pump(), 7)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match=r"column 'step': 0\. Give lists"):
+        sf.calibrate(pump(), row)
     with pytest.raises(InvalidInput, match="level"):
         sf.calibrate(pump(), [row], level=1.0)
     with pytest.raises(InvalidInput, match="nothing to calibrate"):

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import surefoot as sf
-from surefoot.errors import AssumptionBroken, InvalidInput, OutOfOrder
+from surefoot.errors import AssumptionBroken, InvalidInput, OutOfOrder, UnknownLabel
 from surefoot.model.plant.cells import make_cells
+from surefoot.model.plant.given import make_box
 from surefoot.model.plant.reach import successors
 from surefoot.worlds.named.tank import simulated
 
@@ -140,6 +141,8 @@ def test_samples_refute_what_is_not_so_and_name_the_state() -> None:
     [
         ({"state": {"level": (1.0, 0.0, 10)}}, "edges of cells must increase"),
         ({"start": [1.5]}, "start must lie in the box"),
+        ({"start": [(0.5, 0.4)]}, "a range of start goes from low to high"),
+        ({"forbidden": lambda h, x: x > 0.9}, "a range names its coordinate: <function"),
         ({"fallback": 0.15}, "no such input"),
         ({"fallback": lambda h, x: 0.07}, "fallback's input is not on the grid"),
         (
@@ -163,6 +166,12 @@ def test_samples_refute_what_is_not_so_and_name_the_state() -> None:
 def test_what_cannot_be_is_refused(changes: dict[str, Any], rule: str) -> None:
     with pytest.raises(InvalidInput, match=rule):
         tank(**changes)
+
+
+def test_some_coordinates_of_a_start_may_be_ranges() -> None:
+    cells = make_cells({"level": (0.0, 1.0, 2), "heat": (0.0, 1.0, 2)})
+    low, high = make_box(cells, "start", [(0.2, 0.4), 0.5])
+    assert (low.tolist(), high.tolist()) == ([0.2, 0.5], [0.4, 0.5])
 
 
 def test_an_error_about_a_cell_says_which_states_it_holds() -> None:
@@ -189,13 +198,36 @@ def test_the_agent_takes_exact_states_only_as_they_were_told() -> None:
     with pytest.raises(InvalidInput, match="declared start"):
         agent.begin_episode([0.2])
     agent.begin_episode([0.45])
-    with pytest.raises(OutOfOrder, match="elsewhere"):
-        agent.act(0, [0.46])
+    for other in (0.46, 0.56):  # in the same cell, and in another one
+        with pytest.raises(OutOfOrder, match=rf"the plant is elsewhere: step 0: \[{other}\], told last was \[0.45\]"):
+            agent.act(0, [other])
+    with pytest.raises(OutOfOrder, match=r"the episode is elsewhere: episode 1, step 0, state \[0.45\]: step 1$"):
+        agent.act(1, [0.45])
+    with pytest.raises(UnknownLabel, match="no input is chosen at this step: 4, they are at steps 0 … 3"):
+        agent.why(4, [0.45], 0.1)
     u = agent.act(0, [0.45])
     with pytest.raises(AssumptionBroken, match="outside what the models"):
         agent.observe(0, [0.45], u, [0.9], 0.3)
     agent.observe(0, [0.45], u, [0.75 * 0.45 + u], 0.3)
     assert agent.act(1, [0.75 * 0.45 + u]) in tank().inputs.values
+
+
+def test_a_simulators_process_that_does_not_answer_is_told() -> None:
+    with pytest.raises(InvalidInput, match=r"the simulator cannot be started: \./no-such-tank"):
+        tank().simulate(["./no-such-tank"])
+    for program, got in (("print(input())", "{.*step.*: 0"), ("", "it has ended")):
+        wrong = tank().simulate([sys.executable, "-c", program])
+        with pytest.raises(AssumptionBroken, match=f"{got}.*such as .*cost"):
+            sf.run(tank().fallback, wrong, episodes=1)
+        wrong.close()
+
+
+def test_players_are_compared_on_a_simulation() -> None:
+    plant = tank()
+    with pytest.raises(InvalidInput, match=r"compare plays a simulation: a dict\. Give plant\.simulate\(step\) first"):
+        sf.compare({"open": plant.fallback}, plant.simulate(truth), episodes=1)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match=r"Give \{name: player\}"):
+        sf.compare(plant.simulate(truth), [plant.fallback], episodes=1)  # type: ignore[arg-type]
 
 
 def test_a_simulator_may_be_a_process() -> None:

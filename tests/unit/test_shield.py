@@ -212,6 +212,8 @@ def test_wrappers_inside_and_around() -> None:
 
 def test_refusals() -> None:
     world = sf.worlds.make("thermal/testing")
+    with pytest.raises(InvalidInput, match=r"a shield needs an environment: a World\. Of a World: world\.env\(\)"):
+        sf.shield(world)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="the learner was made for a different problem"):
         sf.shield(world.env(), sf.LsviNew(sf.worlds.make("thermal/small").problem))
     with pytest.raises(InvalidInput, match="a shield needs a learner"):

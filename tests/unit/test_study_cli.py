@@ -148,7 +148,7 @@ def test_an_alarm_is_answered_by_commands(cli: Cli, tmp_path: Path) -> None:
 def test_refusals_are_one_line_and_exit_code_2(cli: Cli, tmp_path: Path) -> None:
     assert "no study here yet" in cli.refused("ask")
     assert "no study here" in cli.refused("status")
-    assert "not options of the agent" in cli.refused("new", "--problem", str(cli.problem), "--option", "wit=3")
+    assert "lsvi-new has no option 'wit'" in cli.refused("new", "--problem", str(cli.problem), "--option", "wit=3")
     assert "NAME=VALUE" in cli.refused("new", "--problem", str(cli.problem), "--option", "wit")
     assert "optimism" in cli.refused("new", "--problem", str(cli.problem), "--option", "optimism=high")
     cli("new", "--problem", str(cli.problem))

@@ -134,8 +134,21 @@ def test_one_bad_row_and_nothing_is_imported(opened: Any, bad: dict[str, Any], f
 
 
 def test_all_bad_rows_are_named_at_once(opened: Any) -> None:
-    with pytest.raises(InvalidInput, match=r"row 1:.*row 2:.*row 3:"):
+    with pytest.raises(InvalidInput) as refused:
         opened().import_log([BAD[0][0], BAD[2][0], BAD[3][0]])
+    assert all(f"row {i}: no such" in str(refused.value) for i in (1, 2, 3))
+
+
+def test_a_fault_of_every_row_is_told_once(tmp_path: Path, opened: Any) -> None:
+    """With the columns that there are: a log whose columns have other names has a fault in every row."""
+    log = tmp_path / "log.csv"
+    log.write_text("step,state,move,next_state,cost\n" + "0,s,wait,s,0.1\n" * 500)
+    with pytest.raises(InvalidInput) as refused:
+        opened().import_log(log)
+    told = str(refused.value)
+    assert "line 2, line 3, line 4: the action is missing: there are step, state, move" in told
+    assert "; and 497 more like it. A row has step, state, action, next_state and cost" in told
+    assert told.count("missing") == 1
 
 
 @pytest.mark.parametrize(
@@ -298,5 +311,5 @@ def test_files_that_are_no_logs(opened: Any, tmp_path: Path, name: str, content:
 
 
 def test_a_row_is_a_mapping(opened: Any) -> None:
-    with pytest.raises(InvalidInput, match="row 1: a int"):
+    with pytest.raises(InvalidInput, match="row 1: 1"):
         opened().import_log([1])

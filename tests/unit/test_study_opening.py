@@ -120,8 +120,10 @@ def test_changed_options_are_refused_with_the_difference(opened: Any) -> None:
 def test_bad_options_make_no_study(path: Path, world: sf.World) -> None:
     with pytest.raises(InvalidInput):
         sf.Study.open(path, world.problem, files=Quick(), optimism=-1.0)
-    with pytest.raises(InvalidInput, match=r"not options of the agent.*temperament"):
-        sf.Study.open(path, world.problem, files=Quick(), temperament="calm")
+    with pytest.raises(InvalidInput, match=r"lsvi-new has no option 'optimizm'\. Did you mean optimism"):
+        sf.Study.open(path, world.problem, files=Quick(), optimizm=1.0)
+    with pytest.raises(InvalidInput, match=r"path comes first: Problem.*Study\.open\(path, problem\)"):
+        sf.Study.open(world.problem, path)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="plain JSON"):
         sf.Study.open(path, world.problem, files=Quick(), slack=object())
     with pytest.raises(InvalidInput, match="no study here"):
@@ -151,7 +153,7 @@ def test_a_study_takes_either_learner_and_no_other(tmp_path: Path, seed: int) ->
     again = sf.Study.open(path, agent="lsvi-new-paper", **how)
     assert isinstance(again.standing.agent, sf.LsviNewPaper)
     assert again.status()["agent"] == "lsvi-new-paper"
-    with pytest.raises(InvalidInput, match="not options of the agent"):
+    with pytest.raises(InvalidInput, match="lsvi-new has no option 'episodes'"):
         sf.Study.open(tmp_path / "other", world.problem, episodes=10, **how)
 
 

@@ -334,7 +334,9 @@ def test_a_cost_that_is_not_written_as_a_number(opened: Any, tmp_path: Path, cos
     log = tmp_path / "log.csv"
     quoted = '"' + cost.replace('"', '""') + '"'
     log.write_text(f"step,state,action,next_state,cost\n0,s,wait,s,0.1\n\n0,s,wait,s,{quoted}\n")
-    with pytest.raises(InvalidInput, match=r"log\.csv: line 4: .*column 'cost'.*(Write it as|empty if|Give a number)"):
+    with pytest.raises(
+        InvalidInput, match=r"log\.csv: line 4: .*column 'cost'.*(Write it as|empty if|Give one number|without quotes)"
+    ):
         opened().import_log(log)
 
 

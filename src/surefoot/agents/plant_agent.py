@@ -78,7 +78,7 @@ class PlantAgent:
         """Start an episode in state x."""
         point = self.plant.starting(x)
         self.learner.begin_episode(self.plant.cell(point))
-        self._x = point
+        self._go_to(point)
 
     def act(self, h: int, x: Any) -> Any:
         """The input to apply now, certified at exactly this state."""
@@ -89,9 +89,9 @@ class PlantAgent:
 
     def look(self, h: int, x: Any) -> Point:
         """What is certified at state x of step h, by the plan in force."""
-        place = under_way(self.learner.place)
-        place.expect_at("act", h, self.plant.cell(x))
-        return at_point(self.plant, self.plan, self._centres.of(self.plan), h, self._where(h, x))
+        place, state = under_way(self.learner.place), self._where(h, x)
+        place.expect_at("act", h, self.plant.cell(state))
+        return at_point(self.plant, self.plan, self._centres.of(self.plan), h, state)
 
     def why(self, h: int, x: Any, u: Any) -> str:
         """In words, why an input is or is not certified at state x of step h, by the plan in force.
@@ -124,7 +124,7 @@ class PlantAgent:
         played = intensity if self.plant.rays else None
         places = self.plant.cell(state), number, self.plant.cell(after)
         self.learner.observe(h, *places, cost, features=features, intensity=played)
-        self._x = after
+        self._go_to(after)
 
     def end_episode(self) -> None:
         """Finish the episode; between episodes a new plan is made if the data have grown enough."""
@@ -135,6 +135,11 @@ class PlantAgent:
 
     def abort_episode(self) -> None:
         self.learner.abort_episode()
+
+    def _go_to(self, x: FloatArray) -> None:
+        self._x = x
+        if self.learner.place is not None:
+            self.learner.place.exact = x.tolist()
 
     def _where(self, h: int, x: Any) -> FloatArray:
         """The state as told last; another one is refused."""

@@ -15,6 +15,7 @@ import numpy as np
 
 from surefoot.checks import needed
 from surefoot.errors import InvalidInput, UnreadableFile
+from surefoot.model.labels import shown
 from surefoot.storage.documents import parse_line
 
 MOST_ROWS = 1_000_000  #: in one import, which is one record of the journal
@@ -44,9 +45,11 @@ def log_rows(source: Log) -> Iterator[Row]:
         except (OSError, UnicodeError, csv.Error) as error:
             raise UnreadableFile("the log cannot be read", where=str(path), got=str(error)) from error
         return
+    if not isinstance(source, Iterable):
+        raise InvalidInput("a log is a file, a study's folder, or rows", got=shown(source))
     for i, row in enumerate(source):
         if not isinstance(row, Mapping):
-            raise InvalidInput("a row is a mapping", where=f"row {i + 1}", got=f"a {type(row).__name__}")
+            raise InvalidInput("a row is a mapping", where=f"row {i + 1}", got=shown(row))
         yield f"row {i + 1}", row
 
 
@@ -106,7 +109,7 @@ def all_rows(source: Log, last: int) -> Iterator[Row]:
         path = path / NAME
         if not path.exists():
             raise UnreadableFile(
-                "there is no study here", where=str(path.parent), fix="Give its folder, or a log file."
+                "there is no study here", where=repr(str(path.parent)), fix="Give its folder, or a log file."
             )
     if path is not None and path.name == NAME:
         yield from _journal_rows(path, last)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -234,6 +235,44 @@ class RowReader:
 
 
 def entry(row: Mapping[str, Any], name: str, *, null: bool = False) -> Any:
-    if name not in row or (row[name] is None and not null):
+    if name not in row:
+        fix = f"A row has {', '.join(('step', *LABELS))} and cost, or cost.NAME of each limit."
+        raise InvalidInput(f"the {name} is missing", got=f"there are {', '.join(map(str, row))}", fix=fix)
+    if row[name] is None and not null:
         raise InvalidInput(f"the {name} is missing")
     return row[name]
+
+
+class Faults:
+    """What is wrong with the rows of a log: of each rule that is broken the first places, and how many there are."""
+
+    MOST, SHOWN = 10, 3  #: rules, and places of each
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, str], list[tuple[str, str]]] = {}  # by rule and cure: (place, what is there)
+        self._more: Counter[tuple[str, str]] = Counter()
+
+    def add(self, place: str, error: SurefootError) -> None:
+        found = self._found.setdefault(kind := (error.rule, error.fix), [])
+        if len(found) < self.SHOWN:
+            found.append((place, ": ".join(filter(None, (error.rule, error.where, error.got)))))
+        else:
+            self._more[kind] += 1
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    @property
+    def enough(self) -> bool:
+        """No more need be looked for."""
+        return len(self) == self.MOST
+
+    def __str__(self) -> str:
+        told = []
+        for kind, found in self._found.items():
+            alike = len({text for _, text in found}) == 1
+            places = ", ".join(place for place, _ in found)
+            what = f"{places}: {found[0][1]}" if alike else "; ".join(f"{place}: {text}" for place, text in found)
+            more = f"; and {self._more[kind]} more like {'it' if alike else 'these'}" if self._more[kind] else ""
+            told.append(". ".join(filter(None, (what + more, kind[1].rstrip(".")))))
+        return "; ".join(told) + ("; …" if self.enough else "")

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.errors import AssumptionBroken
+from surefoot.errors import AssumptionBroken, UnknownLabel
 from surefoot.model.graph import NO_ACTION, OUTSIDE, BoolArray, FloatArray, IntArray
 from surefoot.model.plant.cellwise import states_of
 from surefoot.model.plant.choices import Choices, chosen_along
@@ -207,6 +207,8 @@ def _shown(u: Any) -> str:
 
 def at_point(plant: Plant, plan: Plan, values: tuple[FloatArray, ...], h: int, x: Any) -> Point:
     """What the plan says about state x at step h."""
+    if not 0 <= h < plant.horizon - 1:
+        raise UnknownLabel("no input is chosen at this step", got=f"{h!r}, they are at steps 0 … {plant.horizon - 2}")
     point = plant.cells.point("a state", x)
     cell = plant.cell(point)
     if cell == plant.cells.outside:

@@ -16,7 +16,7 @@ import numpy as np
 
 import surefoot
 from surefoot.agents.plant_agent import PlantAgent
-from surefoot.checks import whole
+from surefoot.checks import of_kind, whole
 from surefoot.errors import InvalidInput
 from surefoot.model.graph import FloatArray, IntArray
 from surefoot.model.plant.given import make_function
@@ -233,6 +233,8 @@ def compare(truth: Simulation, players: Mapping[str, Any], episodes: int, seed: 
         >>> [int(run.violations.sum()) > 0 for run in runs.values()]
         [False, True, False]
     """
+    of_kind(truth, Simulation, "compare plays a simulation", "Give plant.simulate(step) first, then the players.")
+    of_kind(players, Mapping, "players have names", "Give {name: player}.")
     plant = truth.plant
     everyone = {"fallback": plant.fallback, **players}
     return {name: run_plant(player, truth, episodes, seed) for name, player in everyone.items()}

@@ -31,7 +31,7 @@ from numpy.typing import ArrayLike
 
 from surefoot.agents.learner import Learner
 from surefoot.agents.lsvi_new import LsviNew
-from surefoot.checks import one_of
+from surefoot.checks import of_kind, one_of
 from surefoot.errors import InvalidInput, OutOfOrder
 from surefoot.model.graph import BoolArray
 from surefoot.model.growing import refuse_growing
@@ -96,6 +96,12 @@ def shield(
         >>> info["action"], info["replaced"]
         (0, True)
     """
+    of_kind(
+        env,
+        (gymnasium.Env, gymnasium.vector.VectorEnv),
+        "a shield needs an environment",
+        "Of a World: world.env(); a Plant has sf.PlantAgent, and no environment.",
+    )
     foreign = state is not None
     if not foreign and any(each is not None for each in (cost, terminal_cost, features, actions)):
         rule = "cost, terminal_cost, features and actions are for foreign environments"

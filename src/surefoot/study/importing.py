@@ -53,7 +53,7 @@ from typing import Any
 
 from surefoot.errors import InvalidInput, SurefootError
 from surefoot.logs.files import MOST_ROWS, Log, Text, log_rows
-from surefoot.logs.rows import LAST, RowReader, episode_in, episode_key
+from surefoot.logs.rows import LAST, Faults, RowReader, episode_in, episode_key
 from surefoot.model.labels import Label, shown
 from surefoot.model.problem import Problem
 from surefoot.storage.disk import FileLayer
@@ -62,7 +62,6 @@ from surefoot.study import records
 from surefoot.study.records import Record, compact
 from surefoot.study.standing import Standing
 
-_MOST_FAULTS = 10
 _DIGITS = 12  # of costs that are compared
 _KINDS = tuple(f'"kind":"{kind}"'.encode() for kind in ("tell", "terminal", "import"))
 _plain = json.JSONEncoder(separators=(",", ":")).encode  # a tuple and a JSON array give the same
@@ -101,7 +100,7 @@ def prepare(
 ) -> tuple[Record, int]:
     """The entries of the import's record, every row checked, and how many rows were measured in part."""
     if problem.graph.several_rows:
-        raise InvalidInput("a study of a plant takes no logged rows", fix="They do not say the exact state: tell them.")
+        raise InvalidInput("a study of a plant takes no logged rows", fix="Let sf.calibrate read them.")
     if different is not None and (type(different) is not str or not different.strip()):
         fix = "It is kept in the journal."
         raise InvalidInput("say why these are different measurements", got=shown(different), fix=fix)
@@ -187,7 +186,7 @@ class _Reader:
         self._current = ""  # the last row's episode
         self._finished: set[str] = set()  # episodes whose rows have ended
         self.partly = 0
-        self._faults: list[str] = []
+        self._faults = Faults()
 
     @property
     def episodes(self) -> list[Any] | None:
@@ -198,20 +197,17 @@ class _Reader:
             taken = self._read(row)
             self._follow(row, taken)
         except SurefootError as error:
-            self._fault(place, str(error))
+            self._faults.add(place, error)
+            if self._faults.enough:
+                self.refuse_faults()
             return
         self.rows.append(taken)
         self._places.append(place)
 
-    def _fault(self, place: str, text: str) -> None:
-        self._faults.append(f"{place}: {text}")
-        if len(self._faults) == _MOST_FAULTS:
-            self.refuse_faults()
-
     def refuse_faults(self) -> None:
         if self._faults:
             fix = "Correct or remove these rows and try again."
-            raise InvalidInput("nothing was imported", where=self.source, got="; ".join(self._faults), fix=fix)
+            raise InvalidInput("nothing was imported", where=self.source, got=str(self._faults), fix=fix)
 
     # --- one after the other ------------------------------------------------------------------------
 
@@ -281,8 +277,8 @@ class _Reader:
         return len(found)
 
     def _refuse(self, rule: str, found: list[tuple[int, str]], fix: str) -> None:
-        shown_rows = "; ".join(f"{self._places[i]}: {text}" for i, text in found[:_MOST_FAULTS])
-        got = f"{len(found)} of {len(self.rows)} rows: {shown_rows}{'; …' if len(found) > _MOST_FAULTS else ''}"
+        shown_rows = "; ".join(f"{self._places[i]}: {text}" for i, text in found[: Faults.MOST])
+        got = f"{len(found)} of {len(self.rows)} rows: {shown_rows}{'; …' if len(found) > Faults.MOST else ''}"
         raise InvalidInput(f"nothing was imported, {rule}", where=self.source, got=got, fix=fix)
 
 

@@ -14,7 +14,7 @@ from surefoot.agents.agent import Agent
 from surefoot.agents.blocks.look_ahead import LookAhead
 from surefoot.agents.lsvi_new import LsviNew
 from surefoot.agents.registry import AGENTS
-from surefoot.checks import check_options, options_of, probability
+from surefoot.checks import check_options, probability
 from surefoot.errors import InvalidInput, SurefootError, UnreadableFile, UnwritableFile
 from surefoot.model import files
 from surefoot.model.plant.plant import Plant
@@ -159,8 +159,7 @@ def first_record(wishes: Wishes) -> tuple[Standing, Record]:
     options = plain_options(wishes.options)
     agent = wishes.agent or LsviNew.name
     kind, own = AGENTS.kind(agent), ("problem", "failure_probability")
-    known = options_of(kind, own)
-    check_options(agent, kind, {name: value for name, value in options.items() if name in known}, own)
+    check_options(agent, kind, options, own)
     promised: Record = {"failure_probability": p, "false_alarm": alpha, "agent": agent, "options": options}
     declared: Record = {"problem": problem.digest, "problem_file": files.file_for(problem, "problem")}
     despite = examined(wishes.plant or problem, share(p, 0), wishes.despite)

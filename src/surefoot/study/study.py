@@ -103,6 +103,8 @@ class Study(Held):
             agent_options: options of :class:`surefoot.LsviNew` or :class:`surefoot.LsviNewPaper`. For an existing
                 study, leave them out or repeat the same.
         """
+        if not isinstance(path, (str, Path)):
+            raise InvalidInput("a study's path comes first", got=shown(path), fix="Study.open(path, problem).")
         path, layer = Path(path), files or FileLayer()
         plant, problem = (problem, problem.problem) if isinstance(problem, Plant) else (None, problem)
         if problem is not None and not isinstance(problem, Problem):

@@ -67,7 +67,8 @@ class Place:
     def expect_at(self, call: str, h: int, state: Label) -> None:
         """Refuse a call that is not due, or is made for another place."""
         if (h, self.problem.state_index(h, state)) != (self.step, self.state):
-            raise OutOfOrder("the episode is elsewhere", where=str(self), got=f"step {h}, state {state!r}")
+            got = f"state {state!r}" if h == self.step else f"step {h}"
+            raise OutOfOrder("the episode is elsewhere", where=str(self), got=got)
         self.expect(call)
 
     def move(self, edge: int) -> None:

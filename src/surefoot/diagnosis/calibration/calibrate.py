@@ -50,8 +50,9 @@ def calibrate(problem: Problem | Plant, log: Log, *, level: float = 0.95) -> Cal
             calibrated as well.
         log: transitions with measured costs, usually of the fallback: a ``.csv``, ``.jsonl`` or ``.parquet`` file, a
             study's folder, rows (mappings), or columns (a mapping of arrays). Columns as for ``study.import_log``:
-            ``step``, ``state``, ``action``, ``next_state``, ``cost``, of actions with an intensity ``intensity``, and,
-            to find shared offsets, ``episode``.
+            ``step``, ``state``, ``action``, ``next_state``, ``cost`` (of several limits a list, or ``cost.NAME`` for
+            each), of actions with an intensity ``intensity``, and, to find shared offsets, ``episode``. Of a plant,
+            states are lists such as ``[22.0, 6.0]``, and actions are inputs.
         level: the probability with which all bounds hold, and with which a truthful log is accused of nothing.
 
     Examples:

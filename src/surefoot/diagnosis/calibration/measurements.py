@@ -22,6 +22,7 @@ from surefoot.logs.files import Row, all_rows
 from surefoot.logs.rows import (
     LAST,
     OUTSIDE,
+    Faults,
     LoggedTransition,
     RowReader,
     entry,
@@ -32,7 +33,7 @@ from surefoot.logs.rows import (
 )
 from surefoot.model.graph import FloatArray
 from surefoot.model.growing import holding
-from surefoot.model.labels import Label, label_of
+from surefoot.model.labels import Label, label_of, shown
 from surefoot.model.plant.plant import Plant
 from surefoot.model.problem import Problem
 from surefoot.model.rays import FULL
@@ -41,7 +42,6 @@ Log = str | Path | Iterable[Mapping[str, Any]] | Mapping[str, Sequence[Any] | Ar
 """A file, a study's folder, rows, or columns: arrays of equal length by name."""
 
 NO_EPISODE = -1
-_MOST_FAULTS = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,22 +133,22 @@ def fitting(
     """Every row of a log with its place in it, and the numbers of their episodes; what does not fit is refused."""
     found, names = list[tuple[str, LoggedTransition]](), list[int]()
     known: dict[str, int] = {}
-    faults: list[str] = []
+    faults = Faults()
     for place, row in listed.rows:
         try:
             taken = read(row)
             episode = row.get("episode")
             key = None if episode is None else episode_key(episode_in(episode))
         except SurefootError as error:
-            faults.append(f"{place}: {error}")
-            if len(faults) == _MOST_FAULTS:
+            faults.add(place, error)
+            if faults.enough:
                 break
             continue
         found.append((place, taken))
         names.append(NO_EPISODE if key is None else known.setdefault(key, len(known)))
     if faults:
         fix = "Correct or remove these rows and try again."
-        raise InvalidInput("the log does not fit the problem", where=listed.source, got="; ".join(faults), fix=fix)
+        raise InvalidInput("the log does not fit the problem", where=listed.source, got=str(faults), fix=fix)
     if NO_EPISODE in names and problem.shared_offsets:
         fix = "Add a column 'episode': rows of one episode share an offset, and are judged together."
         raise InvalidInput("a limit declares episode_noise, so every row needs its episode", fix=fix)
@@ -157,6 +157,10 @@ def fitting(
 
 def _rows(log: Log, last: int) -> Iterable[Row]:
     if isinstance(log, Mapping):
+        for name, column in log.items():
+            if not isinstance(column, Iterable):
+                fix = "Give lists or arrays; of a single row, a list that holds it."
+                raise InvalidInput("a mapping is a log's columns", where=f"column {name!r}", got=shown(column), fix=fix)
         columns = {name: list(column) for name, column in log.items()}  # type: ignore[arg-type]
         if len({len(column) for column in columns.values()}) > 1:
             got = ", ".join(f"{name}: {len(column)}" for name, column in columns.items())

@@ -25,14 +25,16 @@ Function = Callable[..., Any]
 def make_box(cells: Cells, what: str, given: Any) -> tuple[FloatArray, FloatArray]:
     """(low, high) of a point or a box, given by name or in order."""
     values = cells.in_order(what, given)
-    if np.ndim(values) == 0 and cells.dim == 1:
+    if cells.dim == 1 and not isinstance(values, (list, tuple, np.ndarray)):
         values = [values]
     try:
         ends = [(v, v) if np.ndim(v) == 0 else tuple(v) for v in values]
         low, high = (cells.point(what, [end[i] for end in ends]) for i in (0, 1))
     except (TypeError, IndexError):
         raise InvalidInput(f"{what} must have a number or a range per coordinate", got=f"{given!r:.100}") from None
-    if (low > high).any() or (cells.of(np.stack([low, high], axis=1)) == cells.outside).any():
+    if (low > high).any():
+        raise InvalidInput(f"a range of {what} goes from low to high", got=f"{given!r:.100}")
+    if (cells.of(np.stack([low, high], axis=1)) == cells.outside).any():
         raise InvalidInput(f"{what} must lie in the box of states", got=f"{given!r:.100}")
     return freeze(low), freeze(high)
 

@@ -135,7 +135,7 @@ class Plant(Chooser):
         self.horizon = check_number_of_layers(horizon)
         self.limits = check_limits(limits)
         self.start = make_box(self.cells, "start", start)
-        boxes = (forbidden,) if isinstance(forbidden, Mapping) else tuple(forbidden)
+        boxes = tuple(forbidden) if isinstance(forbidden, (list, tuple)) else (forbidden,)
         self.forbidden = tuple(dict(box) for box in boxes if self.cells.open_box(box))  # refuses what is not a box
         self.rays = bool(rays)  #: inputs have an intensity, counted from the fallback's
         self.reach = make_reach(self.cells, models, disturbance, reach, slopes, self.rays)
@@ -179,7 +179,8 @@ class Plant(Chooser):
         point = self.cells.point("start", x)
         guard = self.cells.slack(point)
         if (point < low - guard).any() or (point > high + guard).any():
-            fix = f"It lies between {low.tolist()} and {high.tolist()}."
+            ends = low.tolist(), high.tolist()
+            fix = f"It is {ends[0]}." if ends[0] == ends[1] else f"It lies between {ends[0]} and {ends[1]}."
             raise InvalidInput("not a declared start", got=repr(point.tolist()), fix=fix)
         return point
 

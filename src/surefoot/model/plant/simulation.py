@@ -20,6 +20,7 @@ import numpy as np
 
 from surefoot.errors import AssumptionBroken, InvalidInput
 from surefoot.model.graph import FloatArray
+from surefoot.model.labels import shown
 from surefoot.model.plant.given import make_function
 from surefoot.streams import stream
 
@@ -101,20 +102,27 @@ class Process:
 
     def __init__(self, command: Sequence[str]) -> None:
         self.command = [str(word) for word in command]
-        self._process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        try:
+            self._process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        except OSError as error:
+            where = " ".join(self.command)
+            raise InvalidInput("the simulator cannot be started", where=where, got=str(error)) from error
 
     def __call__(self, h: int, x: FloatArray, u: Any, rng: np.random.Generator) -> tuple[list[float], list[float]]:
-        asked = {"step": h, "state": x.tolist(), "input": u, "seed": int(rng.integers(2**32))}
+        line, asked = "", {"step": h, "state": x.tolist(), "input": u, "seed": int(rng.integers(2**32))}
         try:
             assert self._process.stdin is not None
             assert self._process.stdout is not None
             self._process.stdin.write(json.dumps(asked) + "\n")
             self._process.stdin.flush()
-            answer = json.loads(self._process.stdout.readline())
+            line = self._process.stdout.readline()
+            answer = json.loads(line)
             return answer["state"], answer["cost"]
         except (OSError, ValueError, KeyError, TypeError) as error:
+            got = shown(line) if line else "it has ended"
+            fix = 'It answers each line with one of its own, such as {"state": [0.4], "cost": [0.3]}.'
             where = f"step {h}, {' '.join(self.command)}"
-            raise AssumptionBroken("the simulator's process does not answer", where=where, got=str(error)) from error
+            raise AssumptionBroken("the simulator's process does not answer", where=where, got=got, fix=fix) from error
 
     def close(self) -> None:
         self._process.terminate()
