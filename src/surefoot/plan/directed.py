@@ -33,7 +33,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,32 +101,31 @@ class Shares:
     @cached_property
     def share(self) -> tuple[FloatArray, ...]:
         """The same by row, (R,), last (S,)."""
-        return tuple(
-            _laid_out(n, rows, told, 0.0) for n, rows, told in zip(self.sizes, self.rows, self.told, strict=True)
-        )
+        return tuple(_laid_out(n, rows, told) for n, rows, told in zip(self.sizes, self.rows, self.told, strict=True))
 
     @cached_property
     def aim(self) -> tuple[IntArray, ...]:
         return tuple(
-            _laid_out(n, rows, aim, -1) for n, rows, aim in zip(self.sizes, self.rows, self.aimed, strict=True)
+            _laid_out(n, rows, aim + 1) - 1 for n, rows, aim in zip(self.sizes, self.rows, self.aimed, strict=True)
         )
-
-    @property
-    def of_last(self) -> FloatArray:
-        """(S,) of the last states."""
-        return cast(FloatArray, _laid_out(self.sizes[-1], self.rows[-1], self.told[-1], 0.0))
 
     def all(self) -> Shares:
         """Themselves: where they are computed elsewhere, all are fetched."""
         return self
 
-    def of_pairs(self, h: int, layer: Layer) -> FloatArray:
-        """(N,) the largest of each pair's rows."""
-        return largest_by_pair(layer, self.rows[h], self.told[h])
+    def bonus(self, graph: LayeredGraph, weight: float) -> tuple[list[FloatArray], FloatArray]:
+        """ω · share of every step's pairs (N,), which is the largest of their rows, and of the last states (S,)."""
+        *told, last = (
+            weight * each for each in self.told
+        )  # few: what is 0 elsewhere takes no memory before it is read
+        steps = zip(graph.layers, self.rows, told, strict=False)
+        bonus = [largest_by_pair(layer, rows, own) for layer, rows, own in steps]
+        return bonus, _laid_out(self.sizes[-1], self.rows[-1], last)
 
 
-def _laid_out(n: int, rows: IntArray, values: Any, elsewhere: float) -> Any:
-    every = np.full(n, elsewhere, values.dtype)
+def _laid_out(n: int, rows: IntArray, values: NDArray[Any]) -> NDArray[Any]:
+    """(n,) by row, 0 elsewhere."""
+    every = np.zeros(n, values.dtype)
     every[rows] = values
     return every
 
@@ -134,7 +133,7 @@ def _laid_out(n: int, rows: IntArray, values: Any, elsewhere: float) -> Any:
 def largest_by_pair(layer: Layer, rows: IntArray, values: FloatArray) -> FloatArray:
     """(N,) the largest value, none below 0, of some rows (n,) of each pair; 0 where there is none."""
     if 8 * len(rows) > layer.n_rows:
-        return segment_max(_laid_out(layer.n_rows, rows, values, 0.0), layer.row_ptr)
+        return segment_max(_laid_out(layer.n_rows, rows, values), layer.row_ptr)
     result = np.zeros(layer.n_pairs)
     np.maximum.at(result, layer.pairs_of_rows(rows), values)
     return result
@@ -170,9 +169,9 @@ def exploring_values(
 ) -> Explored:
     """For some ω. ``sweep``: who computes them."""
     graph = problem.graph
-    bonus = [weight * shares.of_pairs(h, layer) for h, layer in enumerate(graph.layers)]
+    bonus, of_last = shares.bonus(graph, weight)
     caps = [most * (1.0 + weight) for most in most_to_come(graph)]  # never reached, but for rounding
-    values = sweep(graph, certified, bonus, known, caps, weight * shares.of_last)
+    values = sweep(graph, certified, bonus, known, caps, of_last)
     values = without_q(graph, values) if problem.mapped else values
     return Explored(values, lambda: same_play(graph, values.action, hoped.sure.action))
 
@@ -182,7 +181,7 @@ def weighed(
 ) -> tuple[float, Explored]:
     """ω and its values: doubled or halved from the last one until they are worth V̄ at the start, within a factor of
     two of the gap; where none is, the smallest tried that is worth more."""
-    start = graph.starts[(hoped.best.value[0] - hoped.sure.value[0])[graph.starts].argmax()]
+    start = graph.starts[(hoped.best.value[0][graph.starts] - hoped.sure.value[0][graph.starts]).argmax()]
     least, most = FLOOR * waited.episodes, MOST * graph.horizon
     weight, too_small = max(least, waited.weight or hoped.gap), 0.0
     while True:

@@ -10,7 +10,7 @@ bound on the value of the policy played) bounds what is still to be gained. Safe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, cast
 
@@ -182,7 +182,7 @@ def hope_of(
 
 def gap_of(graph: LayeredGraph, best: Values, sure: Values) -> float:
     """V̄ − V at the start, of several the largest; 0 where rounding alone is left."""
-    gap = float((best.value[0] - sure.value[0])[graph.starts].max())
+    gap = float((best.value[0][graph.starts] - sure.value[0][graph.starts]).max())
     return gap if gap > CLOSED * graph.horizon else 0.0
 
 
@@ -196,15 +196,21 @@ def _either(one: Sequence[BoolArray], other: Sequence[BoolArray]) -> tuple[BoolA
 
 def reached(graph: LayeredGraph, pairs: Sequence[BoolArray]) -> Met:
     """What may be met from the starts along some pairs, over the declared support."""
+    return tuple(rows for _, rows in _met(graph, lambda h, here: pairs[h]))
+
+
+def _met(graph: LayeredGraph, pairs: Callable[[int, BoolArray], BoolArray]) -> Iterator[tuple[BoolArray, IntArray]]:
+    """Step by step, the states (S,) that may be met, and cost rows along ``pairs(h, those states)`` (N,); last the
+    numbers of states."""
     here = np.zeros(graph.n_states(0), bool)
     here[graph.starts] = True
-    result = list[IntArray]()
     for h, layer in enumerate(graph.layers):
-        met, here = followed(layer, pairs[h], here, graph.n_states(h + 1))
+        rows, there = followed(layer, pairs(h, here), here, graph.n_states(h + 1))
         if graph.beyond is not None:
-            here[OUTSIDE] = False  # nothing is met there that could be measured
-        result.append(met)
-    return (*result, np.flatnonzero(here))
+            there[OUTSIDE] = False  # nothing is met there that could be measured
+        yield here, rows
+        here = there
+    yield here, np.flatnonzero(here)
 
 
 def followed(layer: Layer, pairs: BoolArray, here: BoolArray, n_next: int) -> tuple[IntArray, BoolArray]:
@@ -218,11 +224,15 @@ def followed(layer: Layer, pairs: BoolArray, here: BoolArray, n_next: int) -> tu
 
 def reached_by(graph: LayeredGraph, action: Sequence[IntArray]) -> Met:
     """Likewise along the pairs of a policy."""
-    return reached(graph, [played(layer, chosen) for layer, chosen in zip(graph.layers, action, strict=True)])
+    return tuple(rows for _, rows in _met_by(graph, action))
+
+
+def _met_by(graph: LayeredGraph, action: Sequence[IntArray]) -> Iterator[tuple[BoolArray, IntArray]]:
+    return _met(graph, lambda h, here: played(graph.layers[h], action[h][here]))
 
 
 def played(layer: Layer, chosen: IntArray) -> BoolArray:
-    """(N,) the pairs that are chosen in some state (S,)."""
+    """(N,) the pairs that are chosen in some states (n,)."""
     pairs = np.zeros(layer.n_pairs, bool)
     pairs[chosen[chosen != NO_ACTION]] = True
     return pairs
@@ -230,15 +240,8 @@ def played(layer: Layer, chosen: IntArray) -> BoolArray:
 
 def same_play(graph: LayeredGraph, one: Sequence[IntArray], other: Sequence[IntArray]) -> bool:
     """True when two policies do the same wherever the first one may come."""
-    here = np.zeros(graph.n_states(0), bool)
-    here[graph.starts] = True
-    for h, layer in enumerate(graph.layers):
-        if not np.array_equal(one[h][here], other[h][here]):
-            return False
-        _, here = followed(layer, played(layer, one[h]), here, graph.n_states(h + 1))
-        if graph.beyond is not None:
-            here[OUTSIDE] = False
-    return True
+    places = zip(one, other, _met_by(graph, one), strict=False)
+    return all(np.array_equal(own[here], another[here]) for own, another, (here, _) in places)
 
 
 def worth_at_least(

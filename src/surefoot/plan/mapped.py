@@ -134,7 +134,9 @@ class Mapped:
         """As :func:`surefoot.plan.values.optimistic_values` of certified pairs, and what they are worth at least: by V
         and its policy, ``sure``, which they differ from where something may lead to a bonus."""
         ends, most = graph.terminal.reward, most_to_come(graph)
-        last = np.where(allowed.states[-1], ends + last_bonus, 0.0)
+        last = sure.value[-1]
+        if last_bonus.any():
+            last = np.where(allowed.states[-1], ends + last_bonus, 0.0)
         steps = [_OfStates(last, ends, np.empty(0, np.int64), last != sure.value[-1])]
         for h in reversed(range(len(graph.layers))):
             layer, pairs, ahead = graph.layers[h], allowed.pairs[h], steps[0]
@@ -199,14 +201,15 @@ def _affected(layer: Layer, bonus: FloatArray, pairs: BoolArray, following: Bool
 def _walk(layer: Layer, rows: int, work: Callable[..., object], states: BoolArray | None = None) -> bool:
     """``work`` of its parts (as :meth:`Layer.part` gives them), or of those with one of these states, on threads; the
     next ones are read from the disk meanwhile. → False once it has said so."""
-    n, cuts = layer.n_states, list(layer.cuts(rows))
+    n, cuts, shares = layer.n_states, layer.cuts(rows), [(0.0, 1.0)]
     if states is not None:
-        cuts = [(first, end) for first, end in cuts if states[first:end].any()]
+        own = [(first, end) for first, end in cuts if states[first:end].any()]
+        cuts, shares = iter(own), [(first / n, end / n) for first, end in own]
 
     def read() -> Iterator[tuple[int, int]]:
         for first, end in cuts:
             reader.come_to(end / n)
             yield first, end
 
-    with ReadAhead(layer.arrays(), [(first / n, end / n) for first, end in cuts]) as reader:
+    with ReadAhead(layer.arrays(), shares) as reader:
         return on_threads(read(), lambda cut: work(*layer.part(*cut)))

@@ -226,7 +226,7 @@ class Block:
     def forward(self, h: int, hoped: BoolArray, certified: BoolArray) -> Met:
         """From states that V̄'s policy and certified pairs meet, both of all states that are held here."""
         part, layer, declared = self._parts[h], self._parts[h].layer, self._declared
-        rows, next_hoped = followed(layer, played(layer, self._best[h]), hoped, part.next.size)
+        rows, next_hoped = followed(layer, played(layer, self._best[h][hoped]), hoped, part.next.size)
         self._met[h], next_certified = followed(layer, self._certified[h], certified, part.next.size)
         rows = rows[~self._certified[h][layer.pairs_of_rows(rows)]]
         upper, _ = self._bounds[h].of(rows)
@@ -263,5 +263,5 @@ class Block:
         """(exploring plays as V does in these states, those of the next step that it may meet, packed)."""
         part = self._parts[h]
         alike = np.array_equal(self._explored[h][here], self._sure[h][here])
-        _, there = followed(part.layer, played(part.layer, self._explored[h]), here, part.next.size)
+        _, there = followed(part.layer, played(part.layer, self._explored[h][here]), here, part.next.size)
         return alike, np.packbits(there)
