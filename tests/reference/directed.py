@@ -62,10 +62,9 @@ class DirectedReference(Reference):
                 weight = self._weigh(gap, lambda weight: explored(weight)[0][0, start] - value[0, start])
                 richer, chosen, richer_q = explored(weight)
                 self.doubtful |= self._tied(chosen, richer_q, certified) or self._tied(play, q, certified)
-                if weight >= 8.0 or self._met(chosen) != self._met(play):
-                    value, play, q = richer, chosen, richer_q
-                    self.scale, self.exploring = 1.0 / (1.0 + weight), True
-                    self.moved_plans += 1
+                self.exploring = weight >= 8.0 or self._met(chosen) != self._met(play)
+                self.moved_plans += self.exploring
+                value, play, q, self.scale = richer, chosen, richer_q, 1.0 / (1.0 + weight)
         plan.value, plan.action, plan.q = value, play, q
         self.plans = dict.fromkeys(self.t.starts, plan)
         self.planned_at = self._log_determinants()

@@ -90,3 +90,45 @@ def test_a_hope_out_of_reach_hides_no_other(seed: int) -> None:
         assert run.plan.certified(0, "start", "good")
         assert run.plan.directed is None or (run.plan.directed.shares.aim[0] == -1).all()  # undirected
         assert (run.value[EPISODES // 2 :] == 0.8).mean() > 0.8
+
+
+def waiting_room(chance: float) -> sf.World:
+    """The fallback may lead to a bench where its own work measures what `best` needs, and does so with this chance.
+
+    Whoever waits for the bench plays the fallback, and all states of a step have the same V: nothing but what the bench
+    is worth to exploration tells whether it ever comes.
+    """
+    first = {"idle": (0.5, 0.0, ["hall", "bench"]), "trial": (0.2, 0.25, ["hall"]), "best": (1.0, 0.9, ["hall"])}
+    then = {"hall": {"idle": (0.5, 0.0, ["end"])}, "bench": {"work": (0.5, 0.3, ["end"])}}
+
+    def choices(h: int, s: str) -> dict[str, tuple[float, float, list[str]]]:
+        return first if h == 0 else then[s]
+
+    def kernels(h: int, s: str, a: str, after: str) -> list[float]:
+        return [float(after == "hall"), float(after == "bench"), 0.0] if (h, a) == (0, "idle") else [0.0, 0.0, 1.0]
+
+    problem = sf.Problem.from_functions(
+        horizon=3,
+        start="start",
+        actions=lambda h, s: list(choices(h, s)),  # type: ignore[arg-type]
+        successors=lambda h, s, a: choices(h, s)[a][2],  # type: ignore[arg-type, index]
+        reward=lambda h, s, a: choices(h, s)[a][0],  # type: ignore[arg-type, index]
+        cost_features=lambda h, s, a: [1.0, choices(h, s)[a][1]],  # type: ignore[arg-type, index]
+        transition_features=kernels,  # type: ignore[arg-type]
+        fallback=lambda h, s: next(iter(choices(h, s))),  # type: ignore[arg-type]
+        anchor=lambda h: ([1.0, 0.0], 0.2),
+        limits=sf.Limit("strain", bound=0.6, noise=0.1, norm=1.0),
+        transition_norm=2.0,
+        stationary_costs=True,
+    )
+    return sf.World(problem, transition=[1.0 - chance, chance, 1.0], cost=[0.2, 0.3])
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("chance", [0.0, 0.001, 0.2])
+def test_nobody_waits_for_ever_for_what_never_comes(chance: float, seed: int) -> None:
+    for run in runs(waiting_room(chance), seed):
+        assert run.plan is not None
+        assert run.plan.certified(0, "start", "best")
+        assert not run.regret[EPISODES // 2 :].any()
+        assert not run.violations.any()

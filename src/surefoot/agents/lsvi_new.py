@@ -260,10 +260,9 @@ class LsviNew(LookAhead):
                 return result
 
             weight, explored = weighed(problem.graph, hoped, self._waited, exploring)
-            moves = weight >= HEAVY or not explored.alike()
-            self._waited = replace(self._waited, weight=weight, exploring=moves)
-            if moves:
-                values, found = explored.values, Directed(weight, told.all)
+            counts = weight >= HEAVY or not explored.alike()
+            self._waited = replace(self._waited, weight=weight, exploring=counts)
+            values, found = explored.values, Directed(weight, told.all)  # also to learn whether what it waits for comes
         return Plan(problem, bounds, certified, values, known, self.replans, found, hoped, opened=opened)
 
     def _told(self, problem: Problem, certified: Certified, hoped: Hope, by: Any) -> Any:

@@ -14,7 +14,7 @@ of (V̄ − v)/i over all policies is the ω for which the largest v + ω·i is 
 that is best for r + ω · share (Dinkelbach). ω is at least ``FLOOR`` times the number of episodes.
 Q is not clipped at R_h, or a large bonus would hide the way to what lies behind it; transitions are learned from
 V_ω/(1 + ω), which is at most R_h by itself.
-Where this leads to the greedy policy of V after all, and ω is below ``HEAVY``, the plan is V's own.
+Where this leads to the greedy policy of V after all, and ω is below ``HEAVY``, the plan does not count as exploring.
 
 **Undirected.** Where nothing that can be played says much about any target, the largest score being below ``USEFUL``
 of the largest u/(1+u), the score is u/(1+u) itself: certifying something else may open the way.
@@ -53,7 +53,7 @@ from surefoot.plan.values import Values, most_to_come, optimistic_values, withou
 MOST_TARGETS = 32
 FLOOR = 1e-5  #: of ω, per episode: next to nothing for a long time, and in the end enough for the regret theorem
 MOST = 1e3  #: of ω, per step: where this is too little for V̄, what is hoped for is hardly ever met
-HEAVY = 8.0  #: an ω from which on the values are about information first, even where they lead to the same actions
+HEAVY = 8.0  #: an ω from which on values are about information first, and explore even where they lead to the same actions
 USEFUL = 0.01  #: scores below this share of the largest that any target could have point nowhere
 
 
