@@ -12,7 +12,7 @@ from surefoot.tolerances import LOG_DET
 def self_normalised_radius(
     log_det_ratio: float, *, noise: float, norm: float, ridge: float, log_inverse_probability: float
 ) -> float:
-    """The radius of a self-normalised ellipsoid, (S3), in the place of β₁ in lemma:safetyparameteraccuracy.
+    """The radius of an ellipsoid around γ̂ or θ̂, in the place of β₁ in lemma:safetyparameteraccuracy; (S6) has it.
 
     radius = σ·√(logdet(A) − d·log λ + 2·log(1/p')) + √λ·L,  log_det_ratio = logdet(A) − d·log λ.
     """
@@ -30,9 +30,9 @@ def self_normalised_radius(
 
 
 def noise_radius(log_det_ratio: float, *, noise: float, log_inverse_probability: float) -> float:
-    """R of (S3), which bounds the noise of all data: ‖b − Gγ‖ in the norm of (G + λI)⁻¹, at all times at once.
+    """R of (S3), which bounds the noise of all data: ‖b − Gγ‖ in the norm of A⁻¹, A = G + λN, at all times at once.
 
-    R = σ·√(logdet(A) − d·log λ + 2·log(1/p')),  log_det_ratio = logdet(A) − d·log λ.
+    R = σ·√(logdet(A) − logdet(λN) + 2·log(1/p')),  log_det_ratio = logdet(A) − logdet(λN).
     """
     return self_normalised_radius(
         log_det_ratio, noise=noise, norm=0.0, ridge=1.0, log_inverse_probability=log_inverse_probability

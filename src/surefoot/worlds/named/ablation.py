@@ -169,7 +169,7 @@ def future() -> World:
 
     A small probability alone, without the clip, would not do with the default optimism: until the transitions are
     known well, the expected next value leans to the best successor's, and II's bonus sends the learner there for
-    thousands of episodes (11,520 where hall and bench earn 0.3 instead of 2 and idling earns 0.05 more than a visit).
+    thousands of episodes (10,475 where hall and bench earn 0.3 instead of 2, and the bench is never free).
     """
     return machine(
         horizon=3,
@@ -235,11 +235,11 @@ def stall() -> World:
 
         idle  v = 0, strain 0.20        trial  v = 0.3, strain 0.29        best  v = 0.9, strain 0.47
 
-    A trial is certified before any data (0.2 + L·0.3 = 0.5 ≤ 0.6), best is not (0.2 + L·0.9 = 1.1). After n trials the
-    slope is known to about ± σ√18/(0.3·√n), so some hundred of them certify best. Each costs more than idling, and
-    tells less than the one before: the bonus w₂·R_h·ω of Idea II outbids the cost of the first few at most. Then
-    nothing is measured any more, no log-determinant grows, no plan is made again, and each episode loses what best
-    would add: linear regret. Directed exploration counts what waiting has cost, and finally pays for the trials.
+    A trial is certified before any data (0.2 + L·0.3 = 0.5 ≤ 0.6), best is not (0.2 + L·0.9 = 1.1). It is once the slope
+    is known to ± 0.13/0.9, after some seventy trials. Each costs more than idling, and tells less than the one before:
+    the bonus (w₂ + w₄)·R_0·ω of Ideas II and IV outbids the cost of the first ten at most. Then nothing is measured any
+    more, no log-determinant grows, no plan is made again, and each episode loses what best would add: linear regret.
+    Directed exploration weighs what best would add against what the trials cost, and pays for them.
     """
     choices = {"idle": _certain(IDLE, 0.5), "trial": _certain(STALL_TRIAL, 0.2), "best": _certain(BEST, 1.0)}
     return _stalling(2, {(0, "works"): choices})
