@@ -12,7 +12,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from itertools import pairwise
 from typing import Any, TypeVar
@@ -117,8 +117,9 @@ def on_threads(parts: Iterable[Part], work: Callable[[Part], object]) -> bool:
     threads = 1 if _helping.now else usable_threads()
     others = list[Future[bool]]()
     try:
-        for _ in range(threads - 1):
-            others.append(_pool(threads - 1).submit(some))
+        with suppress(RuntimeError):  # the system gives no more threads, or the interpreter ends: fewer do it all
+            for _ in range(threads - 1):
+                others.append(_pool(threads - 1).submit(some))
         fine = some()
         wait(others)
     finally:

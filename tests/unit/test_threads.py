@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from collections.abc import Iterator
 from typing import Any
 
@@ -206,6 +207,42 @@ def test_an_error_in_any_thread_is_raised_when_none_writes_any_more(of_main: boo
     with pytest.raises(ValueError, match="broken"):
         in_ranges(2 * PARTS, True, work)
     assert not running
+
+
+AT_THE_END = """
+import atexit
+import surefoot as sf
+from surefoot import threads
+from surefoot.estimate import kernels
+from surefoot.plan import kernels as sweeps
+
+kernels.WORTH_THREADS = sweeps.WORTH_THREADS = 1  # as a large problem would
+threads.usable_threads = lambda: 2
+problem = sf.worlds.make("thermal/testing").problem
+sf.LsviNew(problem)
+atexit.register(lambda: print(sf.LsviNew(problem).plan.n_certified() > 0))
+"""
+
+
+def test_while_the_interpreter_ends_plans_are_made_without_more_threads() -> None:
+    done = subprocess.run([sys.executable, "-c", AT_THE_END], capture_output=True, text=True, timeout=300, check=True)
+    assert done.stdout.strip() == "True", done.stderr
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_where_the_system_gives_no_thread_one_does_it_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    seen = np.zeros(100, np.int64)
+
+    def count(first: int, end: int) -> None:
+        seen[first:end] += 1
+
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    monkeypatch.setattr("surefoot.threads._pool", lambda threads: ThreadPoolExecutor(threads))
+    in_ranges(100, True, count)
+    assert (seen == 1).all()
 
 
 @pytest.mark.usefixtures("two_threads")
