@@ -7,9 +7,9 @@ A bank holds R regressions of dimension d with m targets each:
 block by block (surefoot.estimate.blocks); dense features are one block. G and b are sums with a running compensation,
 so that a million rows are as exact as one. The factor and its log det are updated by rank one per row and are used only
 to notice that the data have grown (spec 6, lazy replanning); bounds are computed from G anew at every plan, because an
-updated inverse drifts to the unsafe side. Factors, and bounds beside an even ridge, come from the eigenvalues of G: they
-can be had however much larger than λ they are, where a Cholesky factor of λI + G cannot. Of G and the factor the lower
-triangles are kept.
+updated inverse drifts to the unsafe side. Factors, and bounds beside an even ridge, come from the eigenvalues of G:
+they can be had however much larger than λ they are, where a Cholesky factor of λI + G cannot. Of G and the factor the
+lower triangles are kept.
 
 A block without data is never looked at: its eigenvalues are zero and its factor √λ I.
 """

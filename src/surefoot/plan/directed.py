@@ -53,7 +53,7 @@ from surefoot.plan.values import Values, most_to_come, optimistic_values, withou
 MOST_TARGETS = 32
 FLOOR = 1e-5  #: of ω, per episode: next to nothing for a long time, and in the end enough for the regret theorem
 MOST = 1e3  #: of ω, per step: where this is too little for V̄, what is hoped for is hardly ever met
-HEAVY = 8.0  #: an ω from which on values are about information first, and explore even where they lead to the same actions
+HEAVY = 8.0  #: an ω from which on values are about information first, even where they lead to the same actions
 USEFUL = 0.01  #: scores below this share of the largest that any target could have point nowhere
 
 

@@ -235,11 +235,12 @@ def stall() -> World:
 
         idle  v = 0, strain 0.20        trial  v = 0.3, strain 0.29        best  v = 0.9, strain 0.47
 
-    A trial is certified before any data (0.2 + L·0.3 = 0.5 ≤ 0.6), best is not (0.2 + L·0.9 = 1.1). It is once the slope
-    is known to ± 0.13/0.9, after some seventy trials. Each costs more than idling, and tells less than the one before:
-    the bonus (w₂ + w₄)·R_0·ω of Ideas II and IV outbids the cost of the first ten at most. Then nothing is measured any
-    more, no log-determinant grows, no plan is made again, and each episode loses what best would add: linear regret.
-    Directed exploration weighs what best would add against what the trials cost, and pays for them.
+    A trial is certified before any data (0.2 + L·0.3 = 0.5 ≤ 0.6), best is not (0.2 + L·0.9 = 1.1). It is certified
+    when the slope is known to ± 0.13/0.9, after some seventy trials. Each costs more than idling, and tells less
+    than the one before: the bonus (w₂ + w₄)·R_0·ω of Ideas II and IV outbids the cost of the first ten at most.
+    Then nothing is measured any more, no log-determinant grows, no plan is made again, and each episode loses what
+    best would add: linear regret. Directed exploration weighs what best would add against what the trials cost, and
+    pays for them.
     """
     choices = {"idle": _certain(IDLE, 0.5), "trial": _certain(STALL_TRIAL, 0.2), "best": _certain(BEST, 1.0)}
     return _stalling(2, {(0, "works"): choices})
