@@ -32,11 +32,13 @@ AREAS = {  # area: (what is mutated, the tests that guard it, quick ones first)
         "estimate/row_bounds.py estimate/kernels.py model/priors.py plan/confidence.py",
         "test_certify test_survivors test_bounds_alike test_audit_bounds test_explore_and_values test_scale "
         "test_beyond_beta test_blocks test_priors test_cost_bounds "
-        "../differential/test_reference.py::test_visits_are_counted_alike test_mapped",
+        "../differential/test_reference.py::test_visits_are_counted_alike "
+        "../differential/test_reference.py::test_certified_learner_agrees_with_the_reference test_mapped",
     ),
     "certify": (
         "plan/certify.py plan/kernels.py plan/segments.py",
-        "test_certify test_explore_and_values test_growing test_why test_agent_api",
+        "test_certify test_explore_and_values test_growing test_why test_agent_api "
+        "../differential/test_reference.py::test_certified_learner_agrees_with_the_reference",
     ),
     "journal": (
         "study/journal.py study/records.py storage/*.py",

@@ -1,7 +1,6 @@
 """from_gymnasium: a table becomes a world that is that table, and what cannot become one is refused by name."""
 
-import subprocess
-import sys
+import runpy
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -100,20 +99,6 @@ def value_of_first_actions(env: Any, world: sf.World, horizon: int) -> float:
     return value(0, start, start, False)
 
 
-def test_kernels_say_which_row_happens() -> None:
-    world = from_gymnasium(FrozenLakeEnv(is_slippery=True, success_rate=0.5), 3, cost=free, limit=LIMIT)
-    assert world.transition[0].tolist() == [0.25, 0.5, 0.25]
-    problem = world.problem
-    # In the corner, "left" slips down, stays, or slips up, which stays as well.
-    features = {
-        after: problem.graph.layers[0].transition_features[problem.edge_index(0, 0, 0, after)].tolist()
-        for after in problem.successors(0, 0, 0)
-    }
-    assert features == {0: [1.0, 1.0, 0.0], 4: [0.0, 0.0, 1.0]}
-    dry = from_gymnasium(FrozenLakeEnv(is_slippery=False), 3, cost=free, limit=LIMIT)
-    assert dry.transition[0].tolist() == [1.0]
-
-
 def test_an_irregular_table_is_mixed_with_the_uniform_one() -> None:
     table = {
         0: {"a": [(0.5, 0, 0.0, False), (0.5, 1, 0.0, False)], "b": [(0.9, 1, 0.0, False), (0.1, 0, 0.0, False)]},
@@ -132,23 +117,6 @@ def test_a_row_of_probability_zero_is_declared() -> None:
 
 
 # ---------------------------------------------------------------- states, rewards, the end
-
-
-def test_rewards_are_paid_on_arrival_and_scaled() -> None:
-    problem = world_of(CORRIDOR, horizon=5, fallback=lambda h, s: "right").problem
-    # State 0 can be arrived at with 0 and with -1; as a start it bears its own name.
-    assert list(problem.states(0)) == [0]
-    assert sorted(map(repr, problem.states(3))) == ["'over'", "(0, -1.0)", "(0, 0.0)", "1", "2"]
-
-    def reward(h: int, label: Any) -> float:
-        layer = problem.graph.layers[h]
-        return float(layer.reward[layer.state_ptr[problem.state_index(h, label)]])
-
-    assert reward(0, 0) == 0.0  # nobody arrived there
-    assert reward(3, (0, -1.0)) == 0.0
-    assert reward(3, (0, 0.0)) == reward(3, 1) == reward(3, OVER) == pytest.approx(1 / 3)
-    assert reward(3, 2) == 1.0
-    assert problem.graph.terminal.reward[problem.state_index(4, 2)] == 1.0
 
 
 def test_after_the_end_nothing_happens_and_nothing_is_measured() -> None:
@@ -325,15 +293,10 @@ def test_a_fallback_that_is_given_is_checked_against_the_truth() -> None:
 EXAMPLE = Path(__file__).parents[2] / "examples" / "own_gridworld.py"
 
 
-def test_own_gridworld_in_under_40_lines() -> None:
+def test_own_gridworld_in_under_40_lines(capsys: pytest.CaptureFixture[str]) -> None:
     assert len(EXAMPLE.read_text(encoding="utf-8").splitlines()) < 40
-    done = subprocess.run([sys.executable, str(EXAMPLE)], check=True, capture_output=True, text=True, encoding="utf-8")
-    first, peat, deep = done.stdout.splitlines()
+    runpy.run_path(str(EXAMPLE), run_name="__main__")
+    first, peat, deep = capsys.readouterr().out.splitlines()
     assert first == "every step safe with probability ≥ 0.95"
     assert peat == "peat per day: 0.00 at first, 8.75 now, 8.75 at best"
     assert deep == "steps too deep: 0"
-
-
-def test_public_name() -> None:
-    assert "from_gymnasium" in dir(sf.worlds)
-    assert sf.worlds.from_gymnasium is from_gymnasium

@@ -147,52 +147,6 @@ def test_what_is_stored_are_the_fields_of_the_options(kind: Any, own: dict[str, 
 # ---------------------------------------------------------------- when it plans
 
 
-def test_it_plans_before_every_episode_at_growth_zero() -> None:
-    agent = sf.LsviNew(small(), replan_growth=0.0)
-    assert (agent.replans, agent.plan.number) == (1, 1)
-    for k in range(5):
-        tell(agent, [("fallback", 0.2)])
-        assert (agent.replans, agent.plan.number) == (k + 2, k + 2)
-    agent.begin_episode("s")
-    agent.abort_episode()
-    assert agent.replans == 6  # nothing was seen
-
-
-def test_it_plans_when_a_log_determinant_has_grown() -> None:
-    """One cost feature z = 1 without an anchor: logdet(λ + n) against log(1 + growth), by hand; costs alone grow."""
-    ridge, growth = 0.5, 0.3
-    problem = corridor({"fallback": [1.0]}, LIMIT)
-    agent = sf.LsviNew(problem, ridges=(ridge, 10.0), replan_growth=growth, value_ridge=1e9)
-    planned, plans = 0, 1
-    for rows in range(1, 60):
-        tell(agent, [("fallback", 0.2)])
-        if math.log((ridge + rows) / (ridge + planned)) > math.log(1 + growth):
-            planned, plans = rows, plans + 1
-        assert agent.replans == plans
-    assert plans < 20
-
-
-def test_growth_of_the_values_alone_makes_it_plan() -> None:
-    problem = corridor({"fallback": [1.0]}, LIMIT, horizon=3)
-    agent = sf.LsviNew(problem, replan_growth=0.3, explore=(0, 0, 0), value_ridge=0.01)
-    for _ in range(3):
-        agent.begin_episode("s")
-        for h in range(2):
-            agent.observe(h, "s", "fallback", "s", None)  # no costs
-        agent.end_episode()
-    assert agent.replans > 1
-    assert agent.costs.bank.rows.sum() == 0
-
-
-def test_an_old_plan_stays_while_data_come_in() -> None:
-    agent = sf.LsviNew(small(), replan_growth=1e9)
-    plan = agent.plan
-    tell(agent, *[[("fallback", 0.2)]] * 50)
-    assert agent.plan is plan
-    agent.replan()
-    assert agent.plan is not plan
-
-
 def test_no_plan_inside_an_episode() -> None:
     agent = sf.LsviNew(small())
     agent.begin_episode("s")
@@ -267,21 +221,6 @@ def test_what_a_plan_hands_out_cannot_change_it() -> None:
     before = upper.copy()
     upper[:] = -100.0
     assert agent.plan.upper(0, "s", "other", "s") == before
-
-
-def test_a_plan_of_no_data_knows_the_anchor_only(seed: int) -> None:
-    tables = random_tables(seed, anchors=True, misspecified=False, stationary_costs=False)
-    problem = problem_of(tables)
-    agent = sf.LsviNew(problem)
-    for h in range(problem.horizon - 1):
-        anchor = tables.anchor(h)
-        if anchor is None:
-            continue
-        for (layer, s), a in tables.fallback.items():
-            for s2 in tables.successors[layer, s, a]:
-                if layer == h and tables.x[h, s, a, s2] == anchor[0]:
-                    assert agent.plan.upper(h, s, a, s2) == pytest.approx(anchor[1], abs=1e-12)
-                    assert agent.plan.lower(h, s, a, s2) == pytest.approx(anchor[1], abs=1e-12)
 
 
 def test_with_several_starts_the_paper_plans_for_each() -> None:

@@ -190,38 +190,6 @@ def test_one_hot_bounds_are_counts_and_means() -> None:
     assert agent.plan.upper(0, 0, 2, 0)[0] == pytest.approx(2.0, abs=1e-12)  # nothing was seen of it: L‖x‖ alone
 
 
-def test_tabular_transitions_by_hand() -> None:
-    """One pair with two successors of values 0 and 1, one column each: φ_V = (0, 1), seen to arrive in the second
-    state three times: A = diag(1, 4), θ̂ = (0, 3/4), ‖φ_V‖ in A⁻¹ is 1/2; the rest is the radius of (S6)."""
-    problem = sf.Problem.from_arrays(
-        horizon=2,
-        start=0,
-        state_ptr=np.array([0, 1]),
-        pair_ptr=np.array([0, 2]),
-        successors=np.array([0, 1]),
-        reward=np.array([0.25]),
-        cost_features=np.ones((2, 1)),
-        transition_features=scipy.sparse.eye_array(2).tocsr(),
-        terminal_reward=np.array([0.0, 1.0]),
-        fallback=np.array([0]),
-        limits=LIMIT,
-        transition_norm=1.0,
-    )
-    agent = sf.LsviNew(problem, P, optimism=0.05, explore=(0, 0, 0), replan_growth=0.0)
-    for _ in range(3):
-        agent.begin_episode(0)
-        agent.observe(0, 0, 0, 1, 0.1)
-        agent.end_episode()
-    radius = 0.5 * math.sqrt(math.log(4.0) + 2.0 * math.log(2 / P)) + 1.0
-    assert agent.plan.q(0, 0, 0) == pytest.approx(0.25 + 0.75 + 0.05 * radius / 2.0, rel=0, abs=1e-12)
-    (known,) = agent.plan.ellipsoids
-    assert known.radius == pytest.approx(radius, rel=0, abs=1e-12)
-    # ‖(a, 3/4 + b)‖ in A is √(a² + 4b²): on the radius to within a millionth, on either side
-    for share, inside in ((1 - 1e-6, True), (1 + 1e-6, False)):
-        assert known.contains(np.array([share * radius, 0.75])) is inside
-        assert known.contains(np.array([0.0, 0.75 - share * radius / 2.0])) is inside
-
-
 def test_a_nan_certifies_nothing() -> None:
     agent = sf.LsviNew(corridor(csr(np.eye(3))), P, replan_growth=0.0)
     for _ in range(200):

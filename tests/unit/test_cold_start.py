@@ -70,15 +70,6 @@ def test_blocked_by_a_last_state() -> None:
     assert (near.excess, near.later, near.where) == (near_to(0.25), True, "step 1, state 't'")
 
 
-def test_misspecification_counts() -> None:
-    found = sf.check(imprecise())
-    near = found.cold_start.closest
-    assert near is not None
-    assert near.upper == near_to(1.35)
-    assert found.limits[0].largest_norm == near_to(0.65)
-    assert found.limits[0].least_norm == 0.2  # (0.25 − ζ)/1
-
-
 def test_each_limit_alone() -> None:
     heat, wear = sf.check(two_limits()).limits
     assert (heat.smallest_bound, heat.largest_norm) == (near_to(1.25), near_to(0.75))
@@ -147,7 +138,7 @@ def test_the_remedies_are_the_thresholds(build: Callable[..., sf.Problem]) -> No
         assert moves(problem) is expected
 
 
-@pytest.mark.parametrize("number", range(40))
+@pytest.mark.parametrize("number", range(16))
 def test_remedies_on_random_problems(number: int, seed: int) -> None:
     """Any graph, limits, anchors, last costs, misspecification: thresholds are exact to one in a million."""
     problem = problem_of(random_tables(1000 * seed + number))
@@ -234,7 +225,7 @@ def test_stationary_costs_pool_the_fallbacks_data() -> None:
     assert sf.check(walk(steps, stationary_costs=True)).cold_start.can_move_later
 
 
-@pytest.mark.parametrize("number", range(12))
+@pytest.mark.parametrize("number", range(6))
 def test_no_fallback_data_beats_the_floor(number: int, seed: int) -> None:
     """upper ≥ k + ζ(1+|ρ|) − L‖z_W‖, or + L‖z‖ where there is no W, however much the fallback has measured."""
     tables = random_tables(1000 * seed + number, limits=1)

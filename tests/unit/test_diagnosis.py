@@ -11,7 +11,7 @@ import pytest
 
 import surefoot as sf
 from surefoot.diagnosis.rank import triangle
-from surefoot.diagnosis.text import layer_range, rounded_down, rounded_up
+from surefoot.diagnosis.text import rounded_down, rounded_up
 from surefoot.errors import InvalidInput
 from tests.diagnosed import (
     HEAT,
@@ -198,11 +198,6 @@ def test_printed_numbers_do_what_they_say() -> None:
     assert (rounded_up(123456.0), rounded_down(0.0)) == ("1.235e+05", "0")
     for value in np.random.default_rng(0).uniform(0.001, 10, 200).tolist():
         assert float(rounded_down(value)) <= value <= float(rounded_up(value))
-
-
-def test_layers_in_short() -> None:
-    assert layer_range([0]) == "0"
-    assert layer_range([3, 1, 2, 7]) == "1–3, 7"
 
 
 def test_many_layers_and_limits_stay_readable() -> None:

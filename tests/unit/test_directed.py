@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import surefoot as sf
 from surefoot.errors import InvalidInput
-from surefoot.plan.directed import Explored, Waited, weighed
-from surefoot.plan.values import Values
+from surefoot.plan.directed import Waited
 from tests.alike import assert_same_run, differences, plan_record
 from tests.studies import Plant, go_on, opener
 
@@ -106,36 +104,6 @@ def test_plans_are_due_by_time_while_there_is_a_gap() -> None:
     assert due is not None
     assert 95 + (due - 1 - 100) < 10 * math.sqrt(due - 1)
     assert 95 + (due - 100) >= 10 * math.sqrt(due)
-
-
-@pytest.mark.parametrize(
-    ("last", "episodes", "gap", "found"),
-    [
-        (1.0, 0, 0.5, 1.0),  # worth 0.7 more than V: still good
-        (0.0, 0, 0.5, 1.0),  # none yet: 0.5 is worth 0.2, which is less than gap/2
-        (8.0, 0, 0.5, 1.0),  # 1.7 is more than twice the gap, with ω = 2; 0.7 is not
-        (0.1, 0, 0.01, 0.4),  # a trial costs 0.3: below, it is worth nothing, and a power of two above too much
-        (0.8, 0, 0.01, 0.4),
-        (0.1, 10**6, 0.5, 10.0),  # never below the floor
-    ],
-)
-def test_the_weight_makes_exploring_worth_what_is_hoped_for(
-    last: float, episodes: int, gap: float, found: float
-) -> None:
-    """As in ablation/stall: a trial has share 1 and costs 0.3, so that V_ω − V = max(0, ω − 0.3)."""
-    problem = sf.worlds.make("ablation/stall").problem
-    sure = problem_values(problem, 0.5)
-    hoped = SimpleNamespace(gap=gap, sure=sure, best=problem_values(problem, 0.5 + gap))
-
-    def explored(weight: float) -> Explored:
-        return Explored(problem_values(problem, 0.5 + max(0.0, weight - 0.3)), lambda: False)
-
-    weight, _ = weighed(problem.graph, hoped, Waited(episodes, weight=last), explored)  # type: ignore[arg-type]
-    assert weight == pytest.approx(found)
-
-
-def problem_values(problem: sf.Problem, at_start: float) -> Values:
-    return Values((), (), (np.full(problem.graph.n_states(0), at_start),), ())
 
 
 @pytest.mark.parametrize(

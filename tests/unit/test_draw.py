@@ -41,8 +41,9 @@ def test_every_world_is_drawn(name: str, tmp_path: Path) -> None:
         assert word in text, f"{name}: {word!r} is not in the picture"
 
 
-@pytest.mark.parametrize("paper", [LIGHT, DARK], ids=["light", "dark"])
-@pytest.mark.parametrize("name", ["thermal/testing", "rover/testing", "lower-bound/1"])
+@pytest.mark.parametrize(
+    ("name", "paper"), [("thermal/testing", LIGHT), ("rover/testing", DARK), ("lower-bound/1", LIGHT)]
+)
 def test_without_a_plan_the_fallback_is_shown(name: str, paper: object, tmp_path: Path) -> None:
     path = sf.draw(sf.worlds.make(name), path=tmp_path / "picture.png", paper=paper)
     assert path.read_bytes().startswith(b"\x89PNG")

@@ -98,15 +98,6 @@ def test_a_whole_episode_by_hand() -> None:
     assert info["action_mask"].tolist() == [0, 0, 0]
 
 
-def test_a_last_state_without_cost_carries_none() -> None:
-    env = uneven().env()
-    env.reset(seed=0)
-    env.step(2)
-    *_, terminated, _, info = env.step(2)
-    assert terminated
-    assert "terminal_cost" not in info
-
-
 def test_the_truth_is_not_told() -> None:
     env = uneven(noise=0.5).env()
     env.reset(seed=0)

@@ -63,16 +63,6 @@ class TestSolve:
         assert solution.value == near(F(1, 2) + F(1, 3) * F(1, 8) + F(2, 3) * b)
         assert solution.start_values.tolist() == [solution.value]
 
-    def test_the_policy_speaks_in_labels(self) -> None:
-        policy = exact.solve(two_steps()).policy
-        assert [policy.action(0, "s"), policy(1, "a"), policy.action(1, "b")] == ["go", "rest", "fair"]
-
-    def test_an_action_into_fire_is_not_safe(self) -> None:
-        world = two_steps()
-        solution = exact.solve(world)
-        assert solution.safe_actions[1].tolist() == [True, False, True]
-        assert not solution.safe_actions[1][world.problem.pair_index(1, "b", "rich")]
-
     def test_danger_is_felt_two_steps_ahead(self) -> None:
         world = trap()
         solution = exact.solve(world)
@@ -92,43 +82,9 @@ class TestSolve:
         assert solution.policy.action(2, "d") is None
         assert solution.policy.pairs[2].tolist() == [0, 1, -1]
 
-    def test_a_successor_without_probability_is_no_danger(self) -> None:
-        solution = exact.solve(trap(p=0.0))
-        assert solution.value == 3.0
-        assert solution.safe_states[2].tolist() == [True, True, False]
-
     @pytest.mark.parametrize(("cost", "value"), [(BOUND, 3.0), (BOUND + 5e-10, 3.0), (BOUND + 2e-9, 0.0)])
     def test_a_limit_is_broken_beyond_a_billionth(self, cost: float, value: float) -> None:
         assert exact.solve(trap(cost, p=0.0)).value == value
-
-    @pytest.mark.parametrize(("second", "value"), [(0.2, 1.0), (0.3, 0.0)])
-    def test_every_limit_counts(self, second: float, value: float) -> None:
-        world = hand_world(
-            {
-                (0, "s"): {
-                    "stay": (0.0, {"end": (1.0, [0.0, 0.0])}),
-                    "go": (1.0, {"end": (1.0, [0.7, second])}),
-                }
-            },
-            {"end": (0.0, None)},
-            bounds=(0.8, 0.25),
-        )
-        assert exact.solve(world).value == value
-
-    def test_costs_of_the_last_layer_count_where_there_are_any(self) -> None:
-        world = hand_world(
-            {
-                (0, "s"): {
-                    "a": (0.0, {"none": (1.0, SAFE)}),
-                    "b": (0.5, {"low": (1.0, SAFE)}),
-                    "c": (1.0, {"high": (1.0, SAFE)}),
-                }
-            },
-            {"none": (0.0, None), "low": (0.0, 0.5), "high": (0.0, 0.6)},
-        )
-        solution = exact.solve(world)
-        assert solution.safe_states[1].tolist() == [True, True, False]
-        assert solution.value == 0.5
 
     def test_every_start_has_its_value(self) -> None:
         world = hand_world(
@@ -189,11 +145,6 @@ class TestEvaluate:
         for given in (policy, pairs, list(pairs), chances, table, lambda h, s: table[h, s], policy.action):
             assert exact.evaluate(world, given) == near(self.GO_RICH)
 
-    def test_a_policy_of_another_problem_is_read_by_its_labels(self) -> None:
-        world, other = two_steps(), two_steps()
-        policy = exact.Policy(other.problem, (np.array([1]), np.array([0, 1])))
-        assert exact.evaluate(world, policy) == near(self.GO_RICH)
-
     def test_coins_are_averaged(self) -> None:
         world = two_steps()
         fair = F(3, 4) + F(3, 4) * F(1, 2)
@@ -201,12 +152,6 @@ class TestEvaluate:
         expected = F(1, 2) * (F(1, 4) + F(1, 8)) + F(1, 2) * (F(1, 2) + F(1, 3) * F(1, 8) + F(2, 3) * b)
         chances = (np.array([0.5, 0.5]), np.array([1.0, 0.25, 0.75]))
         assert exact.evaluate(world, chances) == near(expected)
-
-    def test_every_state_has_a_value(self) -> None:
-        values = exact.evaluate_all(two_steps(), (np.array([1]), np.array([0, 1])))
-        assert values[2].tolist() == [0.0, 1.0, 0.5]
-        assert values[1].tolist() == [0.125, near(F(3, 2))]
-        assert values[0].tolist() == [near(self.GO_RICH)]
 
     def test_the_fallback_needs_actions_only_where_it_goes(self) -> None:
         world = two_steps()
@@ -226,13 +171,6 @@ class TestEvaluate:
         asked = []
         exact.evaluate(trap(p=0.0), lambda h, s: asked.append((h, s)) or table.get((h, s)))
         assert asked == list(table)
-
-    def test_none_can_be_the_name_of_an_action(self) -> None:
-        world = hand_world(
-            {(0, "s"): {None: (0.5, {"end": (1.0, SAFE)}), 1: (0.25, {"end": (1.0, SAFE)})}},
-            {"end": (0.0, None)},
-        )
-        assert exact.evaluate(world, lambda h, s: None) == 0.5
 
 
 class TestViolations:

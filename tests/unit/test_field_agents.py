@@ -130,29 +130,6 @@ def test_sno_mdp_settles_when_the_dream_stays_inside() -> None:
     assert stays("far", Certified(left, sure.states), by_steps=True)
 
 
-@pytest.mark.parametrize("name", ["safe-mdp", "sno-mdp"])
-def test_targets_where_a_cost_has_one_row_per_action(name: str) -> None:
-    """Rows of an action, whatever follows, are the same rows as those of all its successors."""
-    graph = {
-        (0, "s"): {"stay": ["s"], "go": ["s", "a", "b"]},
-        (1, "s"): {"stay": ["s"], "go": ["s", "a"]},
-        (1, "a"): {"on": ["s", "a"]},
-        (1, "b"): {"on": ["s"]},
-    }
-    place = {"stay": [0.1, 0.0], "go": [0.1, 0.4], "on": [0.0, 0.5]}
-    chosen = []
-    for features in (lambda h, s, a: place[a], lambda h, s, a, s2: place[a]):
-        problem = maze(
-            graph,
-            {(0, "s"): "stay", (1, "s"): "stay"},
-            cost_features=features,
-            transition_features=lambda h, s, a, s2: [1.0 / len(graph[h, s][a])],
-        )
-        plan = sf.agents.make(name, problem).plan
-        chosen.append((two_sets.target(problem, plan.bounds, plan.certified_sets), plan.values.action[0].tolist()))
-    assert chosen[0] == chosen[1]
-
-
 def test_sno_mdp_makes_its_trips_and_then_earns(thermal: sf.World, seed: int) -> None:
     agent = sf.agents.make("sno-mdp", thermal.problem, trips=20, tolerance=0.0)
     sf.run(agent, thermal, 15, seed)

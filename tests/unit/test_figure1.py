@@ -98,12 +98,6 @@ def test_no_way_out_after_action_1_in_the_third_square_of_step_3(world: sf.World
     assert solution.safe_actions[2][world.problem.pair_index(2, 3, 2)]
 
 
-def test_the_unsafe_subgraph_tempts(world: sf.World) -> None:
-    tempting = G_1 | {(0, 1): 2}
-    assert exact.evaluate(world, tempting) == pytest.approx(2.95)
-    assert exact.violations(world, tempting).probability == pytest.approx(0.5)
-
-
 def test_before_any_data_the_future_bars_the_first_action(world: sf.World) -> None:
     """Idea III's example: the safety at h=1 is precisely known, that of the first two states at h=2 is not."""
     plan = sf.LsviNew(world.problem).plan

@@ -18,7 +18,7 @@ def test_the_oracle_plays_truly_safe_actions_only(seed: int) -> None:
     for name in ("thermal/testing", "driving/testing", "figure1"):
         world = sf.worlds.make(name)
         agent = sf.exact.OracleShield(world)
-        run = sf.run(agent, world, episodes=300, seed=seed)
+        run = sf.run(agent, world, episodes=120, seed=seed)
         assert run.violations.sum() == 0
         _, pairs = sf.exact.safe_sets(world)
         for mask, safe in zip(agent.plan.certified_sets.pairs, pairs, strict=True):
@@ -43,11 +43,11 @@ def test_the_static_shield_never_grows(seed: int) -> None:
     world = sf.worlds.make("thermal/testing")
     agent = sf.agents.make("static-shield", world.problem)
     first = [mask.copy() for mask in agent.plan.certified_sets.pairs]  # type: ignore[union-attr]
-    run = sf.run(agent, world, episodes=500, seed=seed)
+    run = sf.run(agent, world, episodes=250, seed=seed)
     assert run.violations.sum() == 0
     assert run.replans > 5
     assert all(map(np.array_equal, first, agent.plan.certified_sets.pairs))  # type: ignore[union-attr]
-    learned = sf.run(sf.LsviNew(world.problem), world, episodes=500, seed=seed)
+    learned = sf.run(sf.LsviNew(world.problem), world, episodes=250, seed=seed)
     assert learned.certified[-1] > run.certified[-1] == sum(int(mask.sum()) for mask in first)
     assert learned.regret.sum() < run.regret.sum()
 

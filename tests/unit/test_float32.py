@@ -16,7 +16,6 @@ import surefoot as sf
 from surefoot.audits.declaration import read_problem
 from surefoot.errors import InvalidInput
 from surefoot.model import features, restated
-from surefoot.model.graph import pool
 from surefoot.study.comparing import problem_difference
 from tests.drawn_worlds import certified_world
 from tests.narrow import star, tables_of, upcast
@@ -135,14 +134,6 @@ def test_sparse_features_stay_as_they_are() -> None:
     assert stored.limits == mixed.limits  # costs were not rounded
 
 
-def test_putting_layers_together_keeps_them_narrow() -> None:
-    rows = np.linspace(-1, 1, 24).reshape(12, 2)
-    problem = template(cost_features=[rows, rows + 1, rows + 2]).stored_in_float32()
-    flat, _ = pool(layer.cost_features for layer in problem.graph.layers)
-    assert flat.dtype == np.float32
-    assert len(flat) == 36
-
-
 WRONG = [(1e39, "overflows"), (-1e120, "overflows"), (1.1e-42, "keeps three digits"), (1e-120, "vanishes")]
 
 
@@ -161,11 +152,6 @@ def test_what_float32_has_no_numbers_for_is_refused(value: float, why: str) -> N
         template(transition_features=features).stored_in_float32()
     with pytest.raises(InvalidInput, match=r"^terminal cost feature does not fit float32: step 3, state 5"):
         template(cost_features=np.ones((12, 2)), terminal_cost_features=features[:6]).stored_in_float32()
-
-
-def test_small_entries_of_a_large_row_are_no_reason_to_refuse() -> None:
-    stored = template(cost_features=np.tile([1.0, 1e-60], (12, 1))).stored_in_float32()
-    assert 1e-60 <= stored.limits[0].misspecification < 1.001e-60
 
 
 # --- the truth ------------------------------------------------------------------------------------------
@@ -366,12 +352,6 @@ def test_every_reader_computes_in_float64(kind: str, seed: int) -> None:
     wide = upcast(problem)
     for name, reader in READERS.items():
         assert reader(problem) == reader(wide), name
-
-
-def test_dependent_columns_are_seen(seed: int) -> None:
-    assert [part.rank for part in sf.check(problems(seed)["dependent columns"].stored_in_float32()).features.costs] == [
-        2
-    ] * 3
 
 
 def plan_of(x: np.ndarray) -> None:

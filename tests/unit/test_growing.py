@@ -82,12 +82,6 @@ def test_is_expanded_once_its_own_costs_keep_the_limit_and_not_before() -> None:
             assert found == [abs(s) < 4, abs(s) < 4, abs(s) < 2]
 
 
-def test_what_is_not_expanded_is_hoped_to_be_the_best_there_could_be() -> None:
-    plan = sf.LsviNew(walk()).plan
-    assert plan.hope.best.value[0][0] == pytest.approx(6.0)  # a jump, and 5 more to come
-    assert plan.hope.sure.value[0][0] == pytest.approx(0.5)
-
-
 def test_nothing_is_learned_from_a_transition_to_what_is_not_expanded() -> None:
     """Several successors stand behind that one name, each with features of its own."""
     problem = walk(cost_features=lambda h, s, a, s2: [1.0, s2 / 5, 0.7 * (a == "jump")])
@@ -150,14 +144,6 @@ def test_a_replayed_record_gives_the_same_problem(seed: int) -> None:
         grown = sf.run(sf.LsviNew(problem), world_of(problem), 300, seed).plan.problem
         again = replayed(problem, grown.growth.record, grown.growth.refused)
         assert again.digest == grown.digest
-
-
-def test_learns_as_much_as_with_the_whole_graph(seed: int) -> None:
-    problem = walk()
-    run = sf.run(sf.LsviNew(problem), world_of(problem), 1_000, seed)
-    assert run.violations.sum() == 0
-    assert run.best_value == pytest.approx(sf.exact.solve(world_of(problem).on(fully_grown(problem, 10_000))).value)
-    assert run.gap_closed > 0.9
 
 
 def test_where_the_whole_graph_is_too_large_the_best_value_is_of_what_has_grown(seed: int, monkeypatch: Any) -> None:
@@ -269,25 +255,12 @@ def test_what_needs_the_whole_graph_refuses_one_that_grows(tmp_path: Any) -> Non
 
 def test_walk_grows_to_what_a_safe_sled_needs_and_earns_as_much_as_can_be_earned(seed: int) -> None:
     world = sf.worlds.make("walk/small", horizon=8)
-    run = sf.run(sf.LsviNew(world.problem), world, 1_500, seed)
+    run = sf.run(sf.LsviNew(world.problem), world, 800, seed)
     states, all_states = run.plan.problem.graph.n_all_states, fully_grown(world.problem, 20_000).graph.n_all_states
     assert run.violations.sum() == 0
     assert run.gap_closed > 0.95
     assert 8 < states < 0.5 * all_states
     assert {place for place, _ in run.plan.problem.states(7)[1:]} > set(range(10))
-
-
-def test_a_picture_of_walk_shows_the_truth_of_the_whole_graph(seed: int, tmp_path: Any) -> None:
-    from surefoot.reports.classes import Class, classify
-
-    world = sf.worlds.make("walk/small", horizon=6)
-    plan = sf.run(sf.LsviNew(world.problem), world, 3, seed).plan
-    view, complete = classify(world.on(plan.problem), plan), classify(world.on(fully_grown(plan.problem, 20_000)))
-    for h, layer in enumerate(plan.problem.graph.layers):
-        safe = complete.pairs[h][: layer.n_pairs] < Class.UNSAFE
-        assert np.array_equal(view.pairs[h] < Class.UNSAFE, safe)
-    assert int(Class.FORBIDDEN) not in view.present
-    assert sf.draw(world, plan, tmp_path / "walk.png").exists()
 
 
 def test_plans_of_a_run_that_grew_are_kept_and_shown_on_its_last_graph(tmp_path: Any, seed: int) -> None:

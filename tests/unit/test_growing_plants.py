@@ -49,7 +49,7 @@ def arriving(h: int, x: Any, u: float, x_next: Any) -> list[Any]:
     return [1.0, x[0], u, 0.1 * x_next[0]]
 
 
-@pytest.mark.parametrize("changed", [{}, {"rays": True}, {"rays": True, "measures": arriving}])
+@pytest.mark.parametrize("changed", [{}, {"rays": True, "measures": arriving}])
 def test_a_study_of_a_plant_without_an_edge_is_audited(tmp_path: Path, seed: int, changed: dict[str, Any]) -> None:
     path = tmp_path / "tank.study"
     played(path, 8, seed, endless(**changed))

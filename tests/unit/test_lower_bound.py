@@ -65,8 +65,8 @@ def test_only_the_fourth_tells_them_apart() -> None:
 @pytest.mark.parametrize("noise_scale", [1.0, 0.001])
 def test_a_safe_learner_never_plays_it_and_pays_for_that_in_the_second(noise_scale: float, seed: int) -> None:
     first, second = (theorem3(instance, noise_scale=noise_scale) for instance in INSTANCES)
-    one = sf.run(sf.LsviNew(first.problem), first, episodes=500, seed=seed)
-    two = sf.run(sf.LsviNew(second.problem), second, episodes=500, seed=seed)
+    one = sf.run(sf.LsviNew(first.problem), first, episodes=150, seed=seed)
+    two = sf.run(sf.LsviNew(second.problem), second, episodes=150, seed=seed)
     assert not one.violations.any()
     assert not two.violations.any()
     assert not one.regret.any()  # a(1) from the first episode

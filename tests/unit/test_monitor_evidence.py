@@ -19,36 +19,12 @@ from tests.monitored import ALPHA, chain, told
 # --- RSS ------------------------------------------------------------------------------------------------
 
 
-def test_rss_by_hand() -> None:
-    """Rows 1 and 3 of the feature 1, λ: min (1−g)² + (3−g)² + λg² = 10 − 16/(2+λ)."""
-    problem = chain(np.ones((1, 1)), Limit("c", bound=10.0, noise=1.0, norm=2.0), horizon=2)
-    monitor = Monitor(problem, ALPHA)
-    assert told(monitor, 0, 0, 1.0) is None
-    assert told(monitor, 0, 0, 3.0) is None
-    ridges = ridge_grid(np.array([1.0]), np.array([2.0]), 1.0)
-    assert ridges.tolist() == [0.25, 25.0]  # (1, the longest feature's, is within a decade of the first)
-    expected = [10 - 16 / (2 + ridge) for ridge in ridges]
-    assert monitor.arrays()["rss"].ravel() == pytest.approx(expected, rel=1e-14)
-    # D is the larger of 10 − 16/2.25 − 0.25·4 and 10 − 16/27 − 25·4, which is the first
-    assert monitor.arrays()["excess"].ravel() == pytest.approx([10 - 16 / 2.25 - 1], rel=1e-12)
-
-
 def test_ridges_go_with_the_scale_of_the_features() -> None:
     """‖x‖² = 10⁻⁶ of the longest, (σ/L)²·{1, 100} of a limit, 10⁻¹⁸ of it without noise, 10¹⁸ without a norm."""
     for longest in (1e-3, 1.0, 1e3):
         both = ridge_grid(np.array([50.0, 0.0]) * longest, np.array([1.0, 3.0]), longest) / longest**2
         assert both == pytest.approx([1e-18, 1e-16, 1.0, 2500.0, 250_000.0], rel=1e-12)
         assert ridge_grid(np.array([0.1]), np.array([0.0]), longest) / longest**2 == pytest.approx([1.0, 1e18, 1e20])
-
-
-def test_evidence_by_hand() -> None:
-    """One feature, no past: the first window alone, E = (1−s)^{n/2} exp(sD/2σ²), weight ½·½, s evenly."""
-    monitor = Monitor(chain(np.ones((1, 1)), Limit("c", bound=10.0, noise=1.0, norm=2.0), horizon=2), ALPHA)
-    told(monitor, 0, 0, 1.0)
-    told(monitor, 0, 0, 3.0)
-    d = 10 - 16 / 2.25 - 1
-    mean = sum((1 - s) * math.exp(s * d / 2) for s in SHARES) / len(SHARES)
-    assert monitor.log_evidence == pytest.approx(math.log(mean / 4), rel=1e-12)
 
 
 class Definition:

@@ -16,8 +16,8 @@ import surefoot as sf
 from surefoot import exact
 from surefoot.errors import InvalidInput, SurefootError
 from surefoot.worlds.named import power_grid
-from surefoot.worlds.named.power import LAYOUTS, SIZES, grid, picture, power
-from surefoot.worlds.named.power_grid import PowerGrid, read_grid
+from surefoot.worlds.named.power import LAYOUTS, SIZES, grid, power
+from surefoot.worlds.named.power_grid import read_grid
 
 Point = tuple[float, float, float]
 CASES = list(LAYOUTS)
@@ -65,7 +65,7 @@ def monitored(size: str) -> list[int]:
 
 @pytest.mark.parametrize("size", CASES)
 def test_dc_flows_are_those_of_pandapower(size: str, seed: int) -> None:
-    points = some(LAYOUTS[size].points(), 12, seed)
+    points = some(LAYOUTS[size].points(), 4, seed)
     flows = grid(size).dc_loading(np.array(points)) * grid(size).rating
     for point, flow in zip(points, flows, strict=True):
         net = network_at(size, point)
@@ -92,28 +92,6 @@ def test_ac_flows_are_those_of_pandapower(size: str, seed: int) -> None:
 )
 def test_ratings_are_those_of_the_textbooks(size: str, ratings: list[int]) -> None:
     np.testing.assert_allclose(grid(size).rating, ratings, rtol=1e-12)
-
-
-def test_an_ac_flow_does_not_depend_on_what_was_solved_before() -> None:
-    ends = [(0.8, 0.0, -28.0), (1.35, 30.0, 24.0)]
-    power_grid._ac_flow.cache_clear()
-    one = grid("testing").ac_loading(np.array(ends))
-    power_grid._ac_flow.cache_clear()
-    two = grid("testing").ac_loading(np.array(ends[::-1]))[::-1]
-    assert np.array_equal(one, two)
-
-
-def test_a_network_by_hand() -> None:
-    """A triangle with equal reactances: a third of a transfer goes the long way, two thirds the short one."""
-    ptdf = power_grid._ptdf(np.array([[0, 1], [1, 2], [0, 2]]), np.full(3, 7.0), 3, reference=0)
-    np.testing.assert_allclose(ptdf, np.array([[0, -2, -1], [0, 1, -1], [0, -1, -2]]) / 3, atol=1e-15)
-
-
-@pytest.mark.parametrize("size", CASES)
-def test_injections_balance(size: str) -> None:
-    points = np.array(LAYOUTS[size].points())
-    assert np.abs(grid(size).injections(points).sum(axis=1)).max() < 1e-9
-    assert np.abs(grid(size).ptdf).max() <= 1.0 + 1e-12  # no line carries more than all
 
 
 # ---------------------------------------------------------------- the fallback
@@ -152,18 +130,6 @@ def test_numbers_of_the_testing_size() -> None:
     assert unsafe == {h: set() for h in range(9)} | {3: empty, 5: empty, 4: empty - {(0, 0)}, 6: empty - {(0, 0)}}
 
 
-def test_the_evening_needs_the_storage() -> None:
-    layout, network = LAYOUTS["testing"], grid("testing")
-    assert layout.factor(6, 2) == 1.35
-    without, discharging = network.dc_loading(np.array([(1.35, 30.0, 0.0), (1.35, 30.0, 24.0)]))[
-        :, monitored("testing")
-    ]
-    assert without[2] == pytest.approx(1.065, abs=5e-4)
-    assert without.max() == without[2]
-    assert discharging[2] == pytest.approx(0.886, abs=5e-4)
-    assert discharging.max() < 1.0
-
-
 def test_an_empty_storage_is_not_charged_again() -> None:
     """From 9 to 12 (layer 3) and from 15 (layer 5) on at any level, from 12 to 15 (layer 4) unless it is the lowest."""
     world = sf.worlds.make("power/testing")
@@ -178,27 +144,6 @@ def test_an_empty_storage_is_not_charged_again() -> None:
     assert all(worst(h, level) > 1.0 for h in (3, 5, 6) for level in range(3))
     assert [worst(4, level) > 1.0 for level in range(3)] == [False, True, True]
     assert all(worst(2, level) < 1.0 for level in range(3))
-
-
-def test_discharging_in_the_morning_saves_two_levels_and_breaks_nothing() -> None:
-    world = sf.worlds.make("power/testing")
-    layer = world.problem.graph.layers[3]
-
-    def keeps(action: tuple[int, int]) -> bool:
-        pair = world.problem.pair_index(3, (1, 1), action)
-        return bool((world.costs[3][layer.pair_ptr[pair] : layer.pair_ptr[pair + 1]] <= 1.0).all())
-
-    assert [keeps((level, 0)) for level in range(4)] == [False, False, False, True]
-    assert [keeps((level, 1)) for level in range(4)] == [False, True, True, True]
-
-
-def test_what_is_safe_does_not_hang_on_a_hair() -> None:
-    world = sf.worlds.make("power/testing")
-    worst = [
-        np.maximum.reduceat(costs.max(axis=1), layer.pair_ptr[:-1])
-        for costs, layer in zip(world.costs, world.problem.graph.layers, strict=True)
-    ]
-    assert np.abs(np.concatenate(worst) - 1.0).min() > 0.011
 
 
 @pytest.mark.parametrize("size", CASES)
@@ -240,15 +185,8 @@ def test_the_bill_by_hand() -> None:
 # ---------------------------------------------------------------- AC flow
 
 
-@pytest.mark.parametrize(
-    ("size", "error", "from_dc"),
-    [
-        ("testing", 0.0397, 0.275),
-        pytest.param("case9", 0.0116, 0.078, marks=pytest.mark.slow),
-        pytest.param("case30", 0.0010, 0.014, marks=pytest.mark.slow),
-    ],
-)
-def test_ac_flow_is_declared_as_misspecification(size: str, error: float, from_dc: float) -> None:
+def test_ac_flow_is_declared_as_misspecification() -> None:
+    size, error, from_dc = "testing", 0.0397, 0.275
     layout, network = LAYOUTS[size], grid(size)
     world = sf.worlds.make(f"power/{size}-ac")
     declared = [limit.misspecification for limit in world.problem.limits]
@@ -309,37 +247,3 @@ def test_without_pandapower_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) 
     power_grid._case.cache_clear()
     with pytest.raises(SurefootError, match=r"needs pandapower\. Install it with: pip install 'surefoot\[power\]'"):
         read_grid("case9", local="5", storage="9")
-
-
-# ---------------------------------------------------------------- what a picture needs
-
-
-def test_picture() -> None:
-    world = sf.worlds.make("power/testing")
-    drawn = picture(world)
-    network = drawn.grid
-    assert isinstance(network, PowerGrid)
-    assert network.buses == ("1", "2", "3", "4", "5", "6")
-    assert network.coordinates.shape == (6, 2)
-    assert len(np.unique(network.coordinates, axis=0)) == 6
-    assert network.ends.shape == (11, 2)
-    assert [network.lines[i] for i in drawn.monitored] == ["1-2", "1-4", "1-5"]
-    places = (network.reference, network.local, network.storage)
-    assert [network.buses[i] for i in places] == ["1", "5", "6"]
-    triplet = ((1, 1), (2, 1), (0, 0))
-    loading = drawn.loading(5, *triplet)
-    edge = world.problem.edge_index(5, *triplet)
-    assert loading.shape == (11,)
-    assert loading[list(drawn.monitored)].tolist() == world.costs[5][edge, ::2].tolist()
-    np.testing.assert_allclose(loading, network.dc_loading(np.array([[1.15, 20.0, 24.0]]))[0], atol=1e-12)
-    bent = picture(sf.worlds.make("power/testing", mismatch=0.05)).loading(5, *triplet)
-    np.testing.assert_allclose((bent - loading)[list(drawn.monitored)], -0.05, atol=1e-12)  # the truth of that world
-    with pytest.raises(InvalidInput, match="not a power world"):
-        picture(sf.worlds.make("thermal/testing"))
-
-
-@pytest.mark.parametrize("size", CASES)
-def test_arrays_of_a_grid_are_read_only(size: str) -> None:
-    network = grid(size)
-    for array in (network.coordinates, network.ends, network.rating, network.ptdf, network.demand, network.generation):
-        assert not array.flags.writeable

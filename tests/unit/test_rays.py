@@ -141,9 +141,9 @@ def test_data_enter_with_the_features_that_were_played(seed: int) -> None:
 @pytest.mark.parametrize("name", ["dosing/testing", "throttle/testing"])
 def test_step_by_step_compiled_and_resumed_runs_are_the_same(name: str, seed: int, tmp_path: Path) -> None:
     world = sf.worlds.make(name)
-    runs = [sf.run(sf.LsviNew(world.problem), world, 120, seed, compiled=compiled) for compiled in (True, False)]
-    sf.run(sf.LsviNew(world.problem), world, 50, seed, checkpoint=tmp_path / "half.npz")
-    runs.append(sf.resume(tmp_path / "half.npz", sf.LsviNew(world.problem), world, episodes=120))
+    runs = [sf.run(sf.LsviNew(world.problem), world, 60, seed, compiled=compiled) for compiled in (True, False)]
+    sf.run(sf.LsviNew(world.problem), world, 25, seed, checkpoint=tmp_path / "half.npz")
+    runs.append(sf.resume(tmp_path / "half.npz", sf.LsviNew(world.problem), world, episodes=60))
     for run in runs:
         assert np.array_equal(run.regret, runs[0].regret)
         assert np.array_equal(run.episodes_table.margin, runs[0].episodes_table.margin)
@@ -177,8 +177,8 @@ def test_looking_one_step_ahead_walks_into_the_trap(name: str, seed: int) -> Non
     best = sf.exact.solve(world)
     assert best.value > 1.5 * sf.exact.fallback_value(world)
     blind = sf.LsviNew(world.problem, ideas=["II", "III", "IV"])
-    assert sf.run(blind, world, 1500, seed).violations.sum() > 0
-    run = sf.run(sf.LsviNew(world.problem), world, 1500, seed)
+    assert sf.run(blind, world, 700, seed).violations.sum() > 0
+    run = sf.run(sf.LsviNew(world.problem), world, 700, seed)
     assert run.cost_event
     assert run.violations.sum() == 0
     assert best.value - run.value[-1] < 0.1 * (best.value - run.fallback_value)

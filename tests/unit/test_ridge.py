@@ -121,31 +121,6 @@ def test_log_det_never_falls_and_the_factor_stays_positive(seed: int) -> None:
         before = now
 
 
-def test_a_zero_row_changes_nothing_but_the_count() -> None:
-    bank = dense_bank(1, 2, 1, 0.5)
-    bank.add(0, 0, np.array([1.0, 2.0]), np.ones(1))
-    before = {name: array.copy() for name, array in bank.arrays().items()}
-    bank.add(0, 0, np.zeros(2), np.ones(1))
-    for name, array in bank.arrays().items():
-        if name in ("rows", "counts"):
-            assert array.tolist() == [2]
-        else:
-            np.testing.assert_array_equal(array, before[name])
-
-
-def test_regressions_of_a_bank_are_separate() -> None:
-    bank = dense_bank(3, 2, 2, 1.0)
-    bank.add(1, 1, np.array([1.0, 3.0]), np.array([2.0, -1.0]))
-    assert bank.rows.tolist() == [0, 1, 0]
-    assert banks.gram(bank)[1].tolist() == [[1.0, 3.0], [3.0, 9.0]]
-    assert banks.targets(bank)[1].tolist() == [[2.0, 6.0], [-1.0, -3.0]]
-    for r in (0, 2):
-        assert not banks.gram(bank)[r].any()
-        assert not banks.targets(bank)[r].any()
-        assert banks.factor(bank)[r].tolist() == [[1.0, 0.0], [0.0, 1.0]]
-    assert bank.log_det() == pytest.approx([0.0, math.log(11.0), 0.0])  # det(I + zzᵀ) = 1 + ‖z‖²
-
-
 def test_growth_is_noticed_above_the_threshold_only() -> None:
     bank = dense_bank(2, 1, 1, 1.0)
     planned = bank.log_det()

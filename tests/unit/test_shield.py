@@ -108,15 +108,6 @@ def test_what_is_played_instead() -> None:
         assert (info["played"], info["replacements"]) == (0, 3)
 
 
-def test_changing_a_mask_changes_nothing() -> None:
-    env = shielded()
-    _, info = env.reset(seed=0)
-    env.action_masks()[:] = True
-    info["action_mask"][:] = 1
-    *_, info = env.step(2)
-    assert info["replaced"]
-
-
 def test_the_learner_counts_what_was_played(seed: int) -> None:
     """Bit for bit the same as telling an agent of ours by its own calls, plans included."""
     world = sf.worlds.make("thermal/testing")
@@ -309,38 +300,6 @@ def test_eight_share_a_learner(mode: str, seed: int) -> None:
             fed.replan()
     assert fed.replans == learner.replans > 10
     _same_plan(fed.plan, learner.plan)
-
-
-def test_one_of_one_is_the_shield_itself(seed: int) -> None:
-    world = sf.worlds.make("thermal/testing")
-    alone, one = sf.LsviNew(world.problem), sf.LsviNew(world.problem)
-    env, envs = sf.shield(world.env(), alone), vector(1, one, "SameStep")
-    rng = np.random.default_rng(seed)
-    seen, _ = env.reset(seed=seed)
-    many, _ = envs.reset(seed=seed)
-    for _ in range(150):
-        assert many.tolist() == [seen.tolist()]
-        assert envs.action_masks().tolist() == [env.action_masks().tolist()]
-        action = int(rng.integers(3))
-        seen, reward, over, _, _ = env.step(action)
-        many, rewards, overs, _, _ = envs.step(np.array([action]))
-        assert (rewards.tolist(), overs.tolist()) == ([reward], [over])
-        if over:
-            seen, _ = env.reset()
-    assert alone.episodes == one.episodes == 30
-    _same_plan(alone.plan, one.plan)
-
-
-def test_vector_environments_of_several_limits_and_names(seed: int) -> None:
-    for name in ("power-testing", "toy-text-cliff-walking"):
-        world = sf.worlds.make(name.replace("toy-text-", "toy-text/") if "toy" in name else "power/testing")
-        envs = vector(3, sf.LsviNew(world.problem), world=name)
-        envs.reset(seed=seed)
-        envs.action_space.seed(seed)
-        for _ in range(60):
-            envs.step(envs.action_space.sample())
-        assert envs.learner.episodes > 3
-        envs.close()
 
 
 def test_a_vector_environment_that_is_not_reset_by_itself() -> None:
@@ -540,20 +499,6 @@ def test_a_forbidden_state_is_a_violation_and_never_entered(seed: int) -> None:
     assert env.replacements > 30
     env.reset()
     assert env.action_masks().tolist() == [True, True, False]  # one may walk once
-
-
-def test_costs_of_an_action_whatever_follows(seed: int) -> None:
-    """Rows of pairs: the same as telling an agent by its own calls."""
-    problem = corridor(cost_features=lambda h, s, a: [1.0, float(a == "jump")])
-    told, env = sf.LsviNew(problem, replan_growth=0.0), foreign(learner=sf.LsviNew(problem, replan_growth=0.0))
-    for _ in range(12):
-        env.reset()
-        told.begin_episode()
-        for h in range(3):
-            *_, info = env.step(0)
-            told.observe(h, 0, "stay", 0, info["cost"])
-        told.end_episode()
-    _same_plan(env.learner.plan, told.plan)
 
 
 class Cell(gymnasium.Env[int, int]):

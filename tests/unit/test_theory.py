@@ -36,10 +36,6 @@ def radius(**changes: float) -> float:
     return theory.self_normalised_radius(**{**RADIUS, **changes})
 
 
-def test_S3_radius_by_hand() -> None:
-    assert radius() == 3 * 2 + 2 * 0.5  # 3·√(2 + 2·1) + √4·0.5
-
-
 def test_S3_radius_in_each_of_its_arguments() -> None:
     """σ√(ratio + 2 log(1/p)) + √λ·L, one argument at a time."""
     for x in (0.0, 0.01, 0.5, 7.0, 400.0):
@@ -63,15 +59,6 @@ def test_S3_radius_fails_closed(name: str, value: float) -> None:
         radius(**{name: value})
 
 
-def test_S3_log_term() -> None:
-    got = theory.cost_log_term(limits=2, regressions=3, n_ridges=4, failure_probability=0.5)
-    assert close(got, math.log(48))
-
-
-def test_S6_log_term() -> None:
-    assert close(theory.value_log_term(4, 0.5), 3 * math.log(2))
-
-
 def test_S3_spends_all_of_p_on_safety_and_S6_has_one_of_its_own() -> None:
     p, m, H, ridges = 0.1, 3, 7, 3
     cost = theory.cost_log_term(limits=m, regressions=H, n_ridges=ridges, failure_probability=p)
@@ -87,27 +74,6 @@ def test_S6_radius_by_hand() -> None:
 # ---------------------------------------------------------------- thm:regret, its parameters
 
 
-BETA_1: dict[str, Any] = {
-    "noise": 0.5,
-    "norm": 3.0,
-    "dimension": 2,
-    "ridge": 4.0,
-    "total_steps": 2,
-    "feature_bound": 1.0,
-    "failure_probability": 3 / E**2,  # (2 + 2·2·1²/4)/p = 3/p = e²
-}
-
-
-def test_thm_regret_beta_1() -> None:
-    assert close(theory.beta_1(**BETA_1), 0.5 * 2 + 2 * 3)  # ½·√(2·2) + √4·3
-
-
-def test_thm_regret_beta_1_squares_the_feature_bound() -> None:
-    # 2 + 2·2·3²/4 = 11
-    got = theory.beta_1(**{**BETA_1, "feature_bound": 3.0, "failure_probability": 11 / E**4})
-    assert close(got, 0.5 * math.sqrt(8) + 6)
-
-
 @pytest.mark.parametrize(("beta_1", "expected"), [(5.0, 6.0), (7.0, 7.0)])
 def test_thm_regret_beta_is_the_larger_of_two(beta_1: float, expected: float) -> None:
     got = theory.beta(  # ½·2·3·√log(e⁴) = 6
@@ -119,19 +85,6 @@ def test_thm_regret_beta_is_the_larger_of_two(beta_1: float, expected: float) ->
         failure_probability=20 / E**4,
     )
     assert close(got, expected)
-
-
-def test_thm_regret_initial_episodes() -> None:
-    got = theory.initial_episodes(  # 4·2.1·0.5·√9·log e = 12.6
-        beta=2.1, feature_bound=0.5, total_steps=9, dimension=1, failure_probability=1 / E
-    )
-    assert got == 13
-    assert isinstance(got, int)
-
-
-def test_thm_regret_kappa() -> None:
-    got = theory.kappa(beta=2.0, feature_bound=3.0, ridge=4.0, lambda_0=0.5, initial_episodes=16)
-    assert got == 2.0  # 24/(4 + 8)
 
 
 # ---------------------------------------------------------------- slack and weights
@@ -152,10 +105,6 @@ def test_future_gap_does_not_lose_a_nan(costs: tuple[float, ...]) -> None:
         theory.future_gap(bound=1.0, anchor_costs_from_here=costs, delta_phi=0.0)
 
 
-def test_eq_estimateqvalue_epsilon_1() -> None:
-    assert theory.epsilon_1(2.5) == 3.5
-
-
 EPSILON_2: dict[str, Any] = {
     "beta": 1.0,
     "horizon": 2,
@@ -173,20 +122,12 @@ EPSILON_3: dict[str, Any] = {
 }
 
 
-def test_eq_epss() -> None:
-    assert theory.epsilon_2(**EPSILON_2) == 64.0  # 16·½/(¼ − ½·¼)
-
-
 def test_eq_epss_ratio_cancels() -> None:
     """Spec 7.1: ε₂ = 4βH/(δ̃(gap − κ)), whatever gap⁺ is."""
     gaps, futures, kappas = (0.3, 0.7, 2.0), (0.01, 0.3, 0.65), (0.0, 0.1, 0.29)
     for gap, future_gap, kappa in itertools.product(gaps, futures, kappas):
         got = theory.epsilon_2(beta=1.7, horizon=5, delta_tilde=0.8, gap=gap, future_gap=future_gap, kappa=kappa)
         assert math.isclose(got, 4 * 1.7 * 5 / (0.8 * (gap - kappa)), rel_tol=1e-9)
-
-
-def test_eq_epsss() -> None:
-    assert theory.epsilon_3(**EPSILON_3) == 128.0  # 16/(¼ − ⅛)
 
 
 def test_eq_epssss() -> None:

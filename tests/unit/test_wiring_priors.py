@@ -20,7 +20,7 @@ from tests.reference.priors import Declared
 from tests.reference.tables import Tables
 
 FIELDS = {"prior", "episode_noise", "features"}  #: of a limit, looked at here; the others in test_wiring
-PROBLEMS, EPISODES, M = 4, 6, 2
+PROBLEMS, EPISODES, M = 2, 4, 2
 
 
 def tables_of(number: int, seed: int) -> Tables:

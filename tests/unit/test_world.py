@@ -76,18 +76,6 @@ def test_probabilities_and_costs_by_hand() -> None:
     assert world.misspecified_beyond_declaration is False
 
 
-def test_parameters_may_differ_by_layer() -> None:
-    other = [[0.25, 0.25], [0.5, 0.125]]
-    world = World(tiny(), transition=[MU, [0.5, 0.5]], cost=[GAMMA, other, GAMMA])
-    assert world.probabilities[1].tolist() == [1.0, 0.5, 0.5] * 2
-    assert world.costs[1][2].tolist() == [0.5, 0.625]
-
-
-def test_one_limit_takes_a_bare_vector() -> None:
-    problem = tiny(limits=LIMITS[0], anchor=None)
-    assert World(problem, MU, [0.25, 0.5]).cost_parameters.shape == (3, 1, 2)
-
-
 def test_without_terminal_costs() -> None:
     world = World(tiny(terminal_cost_features=None), transition=MU, cost=GAMMA)
     assert world.terminal_costs is None
@@ -165,12 +153,6 @@ def test_a_world_is_immutable() -> None:
     for array in (*arrays, *world.probabilities, *world.cumulative):
         with pytest.raises(ValueError, match="read-only"):
             array[...] = 0.0
-
-
-def test_given_arrays_stay_the_callers_own() -> None:
-    mu, gamma = np.array([MU, MU]), np.array([GAMMA] * 3)
-    World(tiny(), transition=mu, cost=gamma)
-    mu[0, 0], gamma[0, 0, 0] = 7.0, 7.0  # neither frozen nor aliased
 
 
 def test_importing_brings_no_more_than_is_needed() -> None:
@@ -398,34 +380,6 @@ def test_a_certain_step_draws_too(seed: int) -> None:
     rest = stream(seed, "transitions")
     rest.random()
     assert sampler.state()["transitions"] == rest.bit_generator.state
-
-
-@pytest.mark.parametrize(("noise", "largest"), [("gaussian", math.inf), ("uniform", 3**0.5), ("rademacher", 1.0)])
-def test_noise_scales(noise: str, largest: float, seed: int) -> None:
-    world = World(tiny(), MU, GAMMA, noise=noise)
-    sampler = world.sampler(seed)
-    errors = np.array([sampler.measure(0, 2) for _ in range(20_000)]) - world.costs[0][2]
-    for j, limit in enumerate(LIMITS):
-        unit = errors[:, j] / limit.noise
-        assert abs(unit.mean()) < 5 / math.sqrt(len(unit))
-        assert abs(unit.var() - 1.0) < 5 * math.sqrt(2 / len(unit))
-        assert np.abs(unit).max() <= largest + 1e-9
-    assert abs(np.corrcoef(errors.T)[0, 1]) < 5 / math.sqrt(len(errors))
-
-
-def test_steps_follow_the_probabilities(seed: int) -> None:
-    sampler = World(tiny(), MU, GAMMA).sampler(seed)
-    up = np.mean([sampler.step(0, 1) == 1 for _ in range(20_000)])
-    assert abs(up - 0.75) < 5 * math.sqrt(0.75 * 0.25 / 20_000)
-
-
-def test_streams_do_not_disturb_each_other(seed: int) -> None:
-    world = World(tiny(), MU, GAMMA)
-    one, two = world.sampler(seed), world.sampler(seed)
-    for _ in range(5):
-        one.measure(0, 0)
-    assert [one.step(0, 1) for _ in range(50)] == [two.step(0, 1) for _ in range(50)]
-    assert [world.sampler(seed + 1).step(0, 1) for _ in range(2)] == [world.sampler(seed + 1).step(0, 1)] * 2
 
 
 def test_state_survives_json(seed: int) -> None:
