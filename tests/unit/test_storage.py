@@ -153,6 +153,9 @@ def test_what_a_failing_disk_is_called(tmp_path: Path, number: int, words: str) 
     with pytest.raises(UnwritableFile) as found, writing(tmp_path):
         raise OSError(number, os.strerror(number))
     assert found.value.where == str(tmp_path)
+    with pytest.raises(UnwritableFile) as found, writing(tmp_path / "p.py"):  # of a file that nobody has named
+        raise OSError(number, os.strerror(number), str(tmp_path / ".surefoot-6036d7abda.tmp"))
+    assert found.value.where == str(tmp_path / "p.py")
     with pytest.raises(UnwritableFile, match="as it is"), writing(tmp_path):
         raise UnwritableFile("as it is")
 

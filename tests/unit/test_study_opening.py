@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import surefoot as sf
+from surefoot.audits.audit import Unreadable
 from surefoot.errors import (
     InvalidInput,
     OutOfOrder,
@@ -561,3 +562,15 @@ def test_the_first_record_is_the_opening(opened: Any, path: Path) -> None:
     rewritten(path, [{**record, "problem_file": "../secret.json"}])
     with pytest.raises(SurefootError, match="not the name of a problem's file"):
         opened()
+
+
+def test_a_misspelt_name_leaves_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"no study here yet: '.*pumpp\.study'\. Give the problem"):
+        sf.Study.open(tmp_path / "pumpp.study")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_is_no_study_to_audit(tmp_path: Path) -> None:
+    (tmp_path / "month.csv").write_text("step,state\n")
+    with pytest.raises(Unreadable, match=r"there is no study here: .*month\.csv is a file"):
+        sf.audit(tmp_path / "month.csv")

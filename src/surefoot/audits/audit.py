@@ -131,6 +131,8 @@ def audit(path: str | Path) -> AuditReport:
         (True, 1)
     """
     folder = Path(path)
+    if folder.is_file():
+        raise Unreadable(f"there is no study here: {folder} is a file")
     report, kinds = AuditReport(str(folder)), list[str]()
 
     def wrong(n: int, what: str) -> None:

@@ -38,7 +38,7 @@ class RunOptions:
 
     def spec(self) -> Spec:
         if not self.world:
-            raise InvalidInput("which world?", fix="Name one, or set world in the file; see 'surefoot worlds'.")
+            raise InvalidInput("no world is named", fix="Name one, or set world in the file; see 'surefoot worlds'.")
         return Spec(self.world, self.agents, self.seeds, self.episodes, self.world_options, self.snapshots)
 
     def folder(self) -> Path:

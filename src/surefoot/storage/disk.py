@@ -149,6 +149,7 @@ def writing(place: Path, fix: str = "") -> Iterator[None]:
         raise
     except OSError as error:
         where = str(error.filename or place)
+        where = str(place) if BESIDE in where else where  # a name that nobody has given
         rule = _NAMES.get(error.errno or 0, "the disk cannot be written")
         raise UnwritableFile(rule, where=where, got=error.strerror or str(error), fix=fix) from error
 

@@ -87,6 +87,17 @@ def refuse_foreign(path: Path) -> None:
             raise InvalidInput("the folder holds other things", where=str(path), got=", ".join(strange[:5]))
 
 
+def refuse_missing(path: Path) -> None:
+    """Without a problem there must be a study; no folder is made for a misspelt name."""
+    if not (path / journals.NAME).exists():
+        raise _no_study(path)
+
+
+def _no_study(path: Path) -> InvalidInput:
+    fix = "Give the problem to begin one (surefoot study new)."
+    return InvalidInput("there is no study here yet", where=repr(str(path)), fix=fix)
+
+
 def study_lock(path: Path) -> Lock:
     fix = "Close it there, or open it here with read_only=True."
     return Lock(path / "lock", busy="the study is open elsewhere", fix=fix)
@@ -152,7 +163,7 @@ def first_record(wishes: Wishes) -> tuple[Standing, Record]:
     """
     problem, path = wishes.problem, wishes.path
     if problem is None:
-        raise InvalidInput("there is no study here yet", where=str(path), fix="Give the problem to begin one.")
+        raise _no_study(path)
     p, alpha = wishes.failure_probability, wishes.false_alarm
     p = probability("failure_probability", FAILURE_PROBABILITY if p is None else p)
     alpha = probability("false_alarm", FALSE_ALARM if alpha is None else alpha)

@@ -111,6 +111,8 @@ class Study(Held):
             raise InvalidInput("a study needs a Problem or a Plant", got=f"a {type(problem).__name__}")
         if problem is not None:
             declaring.refuse_sparse(problem, of_plant=plant is not None)  # before there is a folder
+        elif not read_only:
+            opening.refuse_missing(path)
         monitor, name = monitor_factory or Monitor, opening.agent_name(agent)
         promised = (failure_probability, false_alarm, name, agent_options)
         wishes = opening.Wishes(path, layer, monitor, problem, *promised, plant, despite)
