@@ -18,6 +18,7 @@ from surefoot.storage.raw_arrays import expect
 from surefoot.threads import in_ranges
 
 BLOCK = 1 << 17  #: rows at a time, few enough to stay in the cache for the next use
+UPPER, LOWER = 0, 1
 SEEN, KEPT = 1, (2, 4)  #: of a row: it has been looked at; its upper, and its lower bounds keep the limits
 
 Both = tuple[FloatArray, FloatArray]
@@ -146,7 +147,7 @@ def _judge(upper: FloatArray, lower: FloatArray, limits: FloatArray, verdicts: A
             for j in range(limits.shape[1]):
                 above &= upper[row, j] <= limits[k, j]
                 below &= lower[row, j] <= limits[k, j]
-            verdicts[k, row] = SEEN + above * KEPT[0] + below * KEPT[1]
+            verdicts[k, row] = SEEN + above * KEPT[UPPER] + below * KEPT[LOWER]
 
 
 @numba.njit(cache=True, nogil=True)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from surefoot.estimate.costs import CostBounds, CostData, bound_costs
 from surefoot.estimate.ellipsoids import CostConfidence
-from surefoot.estimate.row_bounds import BLOCK, streamed
+from surefoot.estimate.row_bounds import BLOCK, LOWER, UPPER, streamed
 from surefoot.estimate.tables import sealed
 from surefoot.estimate.values import ValueEllipsoid
 from surefoot.model.graph import BoolArray, FloatArray, IntArray, Layer, LayeredGraph
@@ -78,19 +78,19 @@ class Mapped:
         """Writes Steps 1 to 3 of one step and what they are worth; False where bounds contradict each other."""
         layer, limits = self._problem.graph.layers[h], self._problem.bounds[h]
         cap, alike = most_to_come(self._problem.graph)[h], ahead.alike()
-        upper, lower = (streamed(table[h]) for table in (bounds.upper, bounds.lower))
-        assert upper is not None
-        assert lower is not None
+        table = streamed(bounds.upper[h])
+        assert table is not None
+        both = table.rows
 
         def work(own: slice, its: slice, rows: slice, part: Layer) -> bool:
-            if not upper.rows.look_at(rows, rounding):
+            if not both.look_at(rows, rounding):
                 return False
-            certified = certified_by(part, upper.kept(rows, limits), ahead.certified)
-            hopeful = certified_by(part, lower.kept(rows, limits), ahead.hopeful)
+            certified = certified_by(part, both.kept(UPPER, rows, limits), ahead.certified)
+            hopeful = certified_by(part, both.kept(LOWER, rows, limits), ahead.hopeful)
             result.put(own, its, backward(part, certified, hopeful, ahead, self._known[h], cap, alike))
             return True
 
-        return _walk(layer, upper.block, work)
+        return _walk(layer, both.block, work)
 
     def hope(self, bounds: CostBounds) -> tuple[Certified, Hope]:
         """Steps 2 and 3, and what may still be had."""

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from surefoot.estimate.costs import bound_all
 from surefoot.estimate.ellipsoids import CostEllipsoids
 from surefoot.estimate.families import Family
-from surefoot.estimate.row_bounds import RowBounds
+from surefoot.estimate.row_bounds import LOWER, UPPER, RowBounds
 from surefoot.estimate.values import ValueEllipsoid
 from surefoot.model.graph import NO_ACTION, Anchors, BoolArray, FloatArray, IntArray, Layer
 from surefoot.plan.certify import certified_by
@@ -219,7 +219,7 @@ class Block:
         if not consistent:
             pairs, allowed = layer.played_by_fallback(), ~layer.forbidden
             return (pairs, segment_any(pairs, layer.state_ptr)), (spread(allowed, layer.state_ptr), allowed)
-        upper, lower = (self._bounds[h].kept(side, slice(0, layer.n_rows), limits) for side in (0, 1))
+        upper, lower = (self._bounds[h].kept(side, slice(0, layer.n_rows), limits) for side in (UPPER, LOWER))
         return certified_by(layer, upper, ahead.certified), certified_by(layer, lower, ahead.hopeful)
 
     @timed
