@@ -21,7 +21,7 @@ WORLDS: dict[str, str] = {
     "figure1": "traps: the paper's sketch",
     "ladder/testing": "traps: generated, star-convex",
     "toy-text/cliff-walking": "no traps: every cell has a safe way back",
-    "ablation/stall": "no traps: one step, and a hundred trials that each cost a little",
+    "ablation/stall": "no traps: one step, and dozens of trials that each cost a little",
     "lower-bound/2": "what pays most is safe, and no safe learner can find out",
 }
 """Each world, and what it asks of a learner."""

@@ -20,7 +20,7 @@ def export_command(
     out: Annotated[Path, typer.Option(help="The .json or .py file to write.")] = Path("policy.json"),
     agent: Annotated[str, typer.Option(help="The label of the agent.", show_default="the safe learner")] = "",
     seed: Annotated[int | None, typer.Option(help="The random seed of the run.", show_default="the first")] = None,
-    exploit: Annotated[bool, typer.Option("--exploit", help="Without exploration bonuses; still certified.")] = False,
+    exploit: Annotated[bool, typer.Option("--exploit", help="Without exploring; still certified.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace the file.")] = False,
 ) -> None:
     """Write the learned policy: for each state its certified action, its exact value and its margin to each limit."""

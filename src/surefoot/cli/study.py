@@ -148,7 +148,7 @@ def acknowledge(
 def policy(
     path: _Folder,
     out: Annotated[Path | None, typer.Option(help="A .json or .py file.", show_default="printed as JSON")] = None,
-    exploit: Annotated[bool, typer.Option("--exploit", help="Without exploration bonuses; still certified.")] = False,
+    exploit: Annotated[bool, typer.Option("--exploit", help="Without exploring; still certified.")] = False,
 ) -> None:
     """Export the certified greedy policy; using the file does not need surefoot."""
     from surefoot.study.exporting import document

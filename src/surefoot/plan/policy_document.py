@@ -16,7 +16,7 @@
 ``value``: what this policy is worth from here on, exactly; null where no truth is known, as in a study. ``value_low``,
 ``value_high``: confidence bounds of the same number, all of which hold together with probability 1 − p
 (:func:`surefoot.plan.hope.worth_between`); null for an agent without plans. The optimistic value that a plan chooses by
-is not the value of any policy, and is not written. ``exploring``: false for a policy without exploration bonuses
+is not the value of any policy, and is not written. ``exploring``: false for a policy that does not explore
 (``--exploit``): greedy by the estimates, over certified actions still. ``margin``: per limit, bound − upper bound, the
 least over the action's successors; null where nothing is proved (the fallback's action may be safe by assumption
 alone). ``certified``: proved safe, with all that may follow. ``fallback``: the fallback's own action. ``start``: the

@@ -44,13 +44,19 @@ class Ledger:
         >>> world = sf.worlds.make("thermal/testing")
         >>> path = sf.run(sf.LsviNew(world.problem), world, episodes=50, seed=0).save("ledger")
         >>> ledger = sf.Ledger.load(path)
-        >>> len(ledger.regret), ledger.manifest["seed"]
-        (50, 0)
+        >>> ledger
+        Ledger(lsvi-new, seed=0, episodes=50, violations=0)
+        >>> len(ledger.regret), ledger.manifest["limits"][0]["name"]
+        (50, 'temperature')
     """
 
     manifest: dict[str, Any]
     episodes: dict[str, NDArray[Any]]  # a column per name; per limit: margin_NAME, highest_NAME
     plans: dict[str, NDArray[Any]]
+
+    def __repr__(self) -> str:
+        agent, seed = self.manifest["agent"], self.manifest["seed"]
+        return f"Ledger({agent}, seed={seed}, episodes={len(self.regret)}, violations={int(self.violations.sum())})"
 
     @property
     def regret(self) -> NDArray[np.float64]:

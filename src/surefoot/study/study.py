@@ -365,7 +365,7 @@ class Study(Held):
     def export_policy(self, path: str | Path, *, start: Label = None, exploit: bool = False) -> Path:
         """The certified greedy policy, ``.json`` or ``.py``; it needs no surefoot: :mod:`…plan.policy_document`.
 
-        ``exploit``: without exploration bonuses, for a plant that must not explore any more; still certified.
+        ``exploit``: without exploring, for a plant that must not explore any more; still certified.
         """
         with self._calls:
             return exporting.write_policy(self._standing, Path(path), start, check_flag("exploit", exploit))

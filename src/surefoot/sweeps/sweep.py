@@ -11,7 +11,7 @@
         episodes.parquet (or .npz)      │ (surefoot.runs.ledger; read it with ``Ledger.load``)
         plans.parquet (or .npz)         ┘
         policy.json                     the last policy (surefoot.plan.policy_document)
-        policy-exploit.json             the same without exploration bonuses
+        policy-exploit.json             the same without exploring
         snapshots/plan-000017.npz       some of its plans, for the explorer (surefoot.runs.plans_kept)
       runs/LABEL/seed-0003.checkpoint   a run in progress; removed when it is finished
       runs/LABEL/seed-0003.snapshots/   its snapshots so far; they move into the finished run

@@ -158,7 +158,7 @@ FAMILIES: tuple[WorldFamily, ...] = (
     WorldFamily(
         "ablation/stall",
         "ablation:stall",
-        "a hundred trials open the best action, and each costs a little: needs directed exploration",
+        "dozens of trials open the best action, and each costs a little: needs directed exploration",
     ),
     WorldFamily(
         "ablation/stall-deep",
