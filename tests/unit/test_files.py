@@ -11,7 +11,8 @@ import jsonschema
 import numpy as np
 import pytest
 
-from surefoot.errors import InvalidInput, UnreadableFile
+import surefoot as sf
+from surefoot.errors import InvalidInput, UnreadableFile, UnwritableFile
 from surefoot.model import files
 from surefoot.model.labels import same_label
 from surefoot.model.limit import Limit
@@ -253,3 +254,8 @@ def test_archives_have_limits_too(tmp_path: Path, limit: str, value: int, monkey
     with pytest.raises(InvalidInput, match=r"too large for a \.npz"):
         template().save(tmp_path / "q.npz")
     refused(path, "too large|too many members")
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UnwritableFile, match=r"cannot be written: .*/nowhere/pump\.json: No such file"):
+        sf.worlds.make("thermal/testing").problem.save(tmp_path / "nowhere" / "pump.json")

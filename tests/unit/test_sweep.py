@@ -518,6 +518,8 @@ def test_a_file_in_the_way(tmp_path: Path) -> None:
         ({"world_options": {"bound": "high"}}, "bound of thermal/testing must be a number: 'high'"),
         ({"world_options": {"size": "small"}}, "no option 'size'"),
         ({"agents": []}, "needs an agent"),
+        ({"agents": ["lsvi-new"]}, r"a sweep compares Contenders: a str\. Give Contender\(agent, options\)"),
+        ({"seeds": 3}, r"the seeds of a sweep are a list: a int\. Give \[0, 1, 2\]"),
         ({"agents": [Contender("lsvi")]}, "no such agent: 'lsvi'. Did you mean .*lsvi-new"),
         ({"agents": [Contender("lsvi-new", {"ridge": [1]})]}, "lsvi-new has no option 'ridge'. Did you mean ridges"),
         ({"agents": [Contender("lsvi-new", {"ridges": 1})]}, "ridges of lsvi-new must be a list of numbers: 1"),
@@ -536,6 +538,11 @@ def test_a_spec_that_makes_no_sense(change: dict[str, Any], words: str) -> None:
     parts = {"world": WORLD, "agents": [Contender("lsvi-new")], "seeds": [0], "episodes": 5, "world_options": {}}
     with pytest.raises(InvalidInput, match=words):
         Spec(**{**parts, **change})
+
+
+def test_a_world_is_no_spec(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"a sweep needs a Spec: a str\. Give Spec\(world, "):
+        sweep.sweep("thermal/testing", tmp_path / "out")  # type: ignore[arg-type]
 
 
 def test_what_an_agent_refuses_is_said_before_anything_is_written(tmp_path: Path) -> None:

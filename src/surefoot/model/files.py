@@ -64,7 +64,9 @@ def load_problem(path: Path, mapped: bool = False) -> Problem:
 def write_document(path: Path, document: Document, layer: FileLayer | None = None) -> None:
     """Write a document with arrays in it, in the format of the path's suffix, whole or not at all."""
     write = _as_json if _suffix(path) == ".json" else _as_archive
-    (layer or disk.DISK).replace(path, write(document))
+    data = write(document)
+    with disk.writing(path):
+        (layer or disk.DISK).replace(path, data)
 
 
 Stored = tuple[Document, Mapping[str, object], int]

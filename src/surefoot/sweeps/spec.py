@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from surefoot.checks import check_options, whole
+from surefoot.checks import check_options, of_kind, whole
 from surefoot.errors import InvalidInput
 from surefoot.exact.contenders import CONTENDERS, GIVEN
 from surefoot.worlds import registry as worlds
@@ -51,6 +51,9 @@ class Spec:
             check_world_options(self.world, self.world_options)
         _below("episodes", whole("episodes", self.episodes, 1))
         whole("snapshot_seeds", self.snapshot_seeds, 0)
+        of_kind(self.seeds, Sequence, "the seeds of a sweep are a list", "Give [0, 1, 2], or range(3).")
+        for each in self.agents:
+            of_kind(each, Contender, "a sweep compares Contenders", "Give Contender(agent, options).")
         if not self.agents:
             raise InvalidInput("a sweep needs an agent", fix=f"Choose from {', '.join(CONTENDERS.names())}.")
         if not self.seeds:

@@ -51,7 +51,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from surefoot.checks import at_least
+from surefoot.checks import at_least, of_kind
 from surefoot.errors import InvalidInput
 from surefoot.exact.contenders import plans_on_clusters
 from surefoot.model.files import file_for
@@ -124,6 +124,7 @@ def sweep(
         >>> outcome.finished, [place.key for place in outcome.folder.places()][:2]
         (4, ['lsvi-new/seed-0000', 'lsvi-new/seed-0001'])
     """
+    of_kind(spec, Spec, "a sweep needs a Spec", "Give Spec(world, [Contender(agent)], seeds=[0], episodes=1000).")
     root = Path(out)
     engine = _engine(on, jobs, plan_on, spec)
     pause = at_least("checkpoint_seconds", checkpoint_seconds, 0.0)
