@@ -138,16 +138,6 @@ def test_term_failure_probability() -> None:
         assert bounds(agent, "fallback")[0] == close([along(3, 0.6, 1.0, noise_radius(math.log(4), p=p))[0]])
 
 
-def test_data_that_no_gamma_explains_are_a_contradiction() -> None:
-    """Costs of 3 where ‖γ‖ ≤ 1 and the noise is 0.01: radius² is negative, and the fallback alone is certified."""
-    agent = agent_for(corridor({"fallback": [1.0], "half": [0.5]}, sf.Limit("heat", bound=1.0, noise=0.01, norm=1.0)))
-    assert agent.plan.certified(0, "s", "half")
-    tell(agent, *[[("fallback", 3.0)]] * 30)
-    assert not agent.plan.consistent
-    assert not agent.plan.certified(0, "s", "half")
-    assert agent.plan.certified(0, "s", "fallback")
-
-
 # ---------------------------------------------------------------- rounding never certifies
 
 

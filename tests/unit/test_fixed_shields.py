@@ -11,7 +11,7 @@ import surefoot as sf
 from surefoot.errors import InvalidInput
 from surefoot.exact.contenders import CONTENDERS, agent_for
 from surefoot.reports.statistics import Price, prices
-from tests.unit.test_shield import corridor
+from tests.unit.test_shield_foreign import corridor
 
 
 def test_the_oracle_plays_truly_safe_actions_only(seed: int) -> None:

@@ -201,11 +201,6 @@ def test_the_digest_of_a_world_counts_the_exact_features() -> None:
     assert one.digest != two.digest
 
 
-def test_a_deviation_beyond_the_declaration_stays_one() -> None:
-    world = sf.worlds.make("thermal/testing", mismatch=0.03, declared=False).stored_in_float32()
-    assert world.misspecified_beyond_declaration
-
-
 # --- the bounds -----------------------------------------------------------------------------------------
 
 
