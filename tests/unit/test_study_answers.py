@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 import surefoot as sf
-from surefoot.audits.audit import AuditReport, audit
 from surefoot.errors import InvalidInput, UnreadableFile
 from surefoot.model.graph import Anchors
 from surefoot.monitor.monitor import Alarm
+from tests.audited import clean
 from tests.forgery import forge
 from tests.studies import (
     Calm,
@@ -33,12 +33,6 @@ from tests.studies import (
 )
 
 STAMP = "every step"
-
-
-def clean(path: Path) -> AuditReport:
-    report = audit(path)
-    assert report.clean, str(report)
-    return report
 
 
 def waits(study: sf.Study, cost: float, after: Any = "s") -> None:
