@@ -9,12 +9,12 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from distributed import WorkerPlugin
 
 from surefoot import clusters, threads
 from surefoot.sweeps.engines import spawned
@@ -42,6 +42,46 @@ def end_with_the_deadly_seed() -> None:
             return real(task, *words)
 
         module.play_task = play
+
+
+class Deadly(WorkerPlugin):  # type: ignore[misc, unused-ignore]
+    """On the workers of a cluster, also on those that come later, until it is taken back."""
+
+    def setup(self, worker: Any) -> None:
+        from surefoot.sweeps.engines import away
+
+        self._real = away.play_task
+        end_with_the_deadly_seed()
+
+    def teardown(self, worker: Any) -> None:
+        from surefoot.sweeps.engines import away
+
+        away.play_task = self._real
+
+
+class ShortStints(WorkerPlugin):  # type: ignore[misc, unused-ignore]
+    """Every go of a run ends after some looks, until it is taken back."""
+
+    def setup(self, worker: Any) -> None:
+        from surefoot.sweeps.engines import away
+
+        self._real = away.SHORTEST, away.SAVE_SHARE
+        away.SHORTEST, away.SAVE_SHARE = 1e-3, 0
+
+    def teardown(self, worker: Any) -> None:
+        from surefoot.sweeps.engines import away
+
+        away.SHORTEST, away.SAVE_SHARE = self._real
+
+
+@contextlib.contextmanager
+def with_plugin(address: str, plugin: Any) -> Iterator[None]:
+    import distributed
+
+    with distributed.Client(address, set_as_default=False) as client:
+        client.register_plugin(plugin, name="of the test")
+        yield
+        client.unregister_worker_plugin("of the test")
 
 
 def deadly_work(connection: Any, root: Path) -> None:
@@ -128,10 +168,3 @@ class Separate:
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         self._processes.clear()
-
-
-def wait_until(happened: Any, seconds: float = 120) -> None:
-    deadline = time.monotonic() + seconds
-    while not happened():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)

@@ -15,7 +15,7 @@ WORLD = "thermal/testing"
 ROOT = Path(__file__).parents[1]
 
 
-def small(episodes: int = 150, seeds: Any = (0, 3), **options: Any) -> Spec:
+def small(episodes: int = 60, seeds: Any = (0, 3), **options: Any) -> Spec:
     """An agent twice, under two labels, and one that breaks limits."""
     agents = [
         Contender("lsvi-new"),
@@ -59,6 +59,13 @@ def wait_for(process: subprocess.Popen[str], happened: Any, seconds: float = 120
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline
         time.sleep(0.005)
+
+
+def wait_until(happened: Any, seconds: float = 120) -> None:
+    deadline = time.monotonic() + seconds
+    while not happened():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 EPISODES, SEEDS = 300, (0, 1)

@@ -18,8 +18,8 @@ from surefoot.errors import UnwritableFile
 from surefoot.storage.disk import FileLayer
 from surefoot.sweeps import sweep
 from surefoot.sweeps.engines.on_dask import Dask
-from tests.engines import Separate, cluster, killing, many, wait_until
-from tests.sweeps import contents, left_over
+from tests.engines import Separate, cluster, killing, many
+from tests.sweeps import contents, left_over, wait_until
 
 PAUSE = 2.0  # seconds between two kills, at most
 CRASHES = 5  # of the scheduler

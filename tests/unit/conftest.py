@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import surefoot as sf
+from tests.commanded import Surefoot, in_this_process
 from tests.studies import kettle, opener
 
 
@@ -24,3 +25,9 @@ def path(tmp_path: Path) -> Path:
 @pytest.fixture
 def opened(path: Path, world: sf.World) -> Callable[..., sf.Study]:
     return opener(path, world)
+
+
+@pytest.fixture
+def surefoot(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> Surefoot:
+    """``surefoot("run", …)`` in this process, in a directory of its own: exit code and what it printed."""
+    return in_this_process(monkeypatch, capfd, tmp_path)

@@ -40,8 +40,9 @@ def in_pieces(path: Path, make: Any, world: sf.World, stops: list[int], seed: in
 def test_pieces_make_the_whole(name: str, seed: int, tmp_path: Path) -> None:
     rng = np.random.default_rng([seed, len(name)])
     noises = ("gaussian", "uniform", "rademacher")
-    for number in range(3):
-        tables = 1000 * seed + 50 * list(AGENTS).index(name) + number
+    turn = list(AGENTS).index(name)
+    for number in (turn % 3, (turn + 1) % 3)[: 1 + (name == "lsvi-new")]:
+        tables = 1000 * seed + 50 * turn + number
         world = certified_world(tables, noises[number % 3], starts=1 + number % 2, misspecified=number == 2)
         # The first and the last episode, the end of those that play the fallback, and anywhere.
         stops = sorted({1, 9, EPISODES - 1, EPISODES, *rng.integers(2, EPISODES, 3).tolist()})
@@ -53,10 +54,9 @@ def test_pieces_make_the_whole(name: str, seed: int, tmp_path: Path) -> None:
         assert set(differences(whole.checkpoint(), agent.checkpoint())) <= {"/start"}
 
 
-@pytest.mark.parametrize("starts", [1, 2])
-def test_so_they_do_with_the_papers_constants(starts: int, seed: int, tmp_path: Path) -> None:
-    for number in range(3):
-        world, options = paper_world(5000 + 100 * seed + number, starts=starts)
+def test_so_they_do_with_the_papers_constants(seed: int, tmp_path: Path) -> None:
+    for number in range(2):
+        world, options = paper_world(5000 + 100 * seed + number, starts=1 + number)
         options["initial_episodes"] = 10 * number
 
         def make(problem: sf.Problem, options: Any = options) -> sf.LsviNewPaper:
@@ -69,9 +69,9 @@ def test_so_they_do_with_the_papers_constants(starts: int, seed: int, tmp_path: 
 
 def test_every_point_of_a_short_run(seed: int, tmp_path: Path) -> None:
     world = sf.worlds.make("thermal/testing")
-    one = sf.run(sf.LsviNew(world.problem), world, 25, seed)
-    for stop in range(1, 25):
-        _, two = in_pieces(tmp_path / "c", sf.LsviNew, world, [stop, 25], seed)
+    one = sf.run(sf.LsviNew(world.problem), world, 12, seed)
+    for stop in range(1, 12):
+        _, two = in_pieces(tmp_path / "c", sf.LsviNew, world, [stop, 12], seed)
         assert_same_run(one, two)
 
 
@@ -124,7 +124,7 @@ def thermal(**options: Any) -> sf.World:
 @pytest.fixture
 def saved(seed: int, tmp_path: Path) -> Path:
     world, path = thermal(), tmp_path / "checkpoint"
-    sf.run(sf.LsviNew(world.problem), world, 50, seed, checkpoint=path)
+    sf.run(sf.LsviNew(world.problem), world, 20, seed, checkpoint=path)
     return path
 
 
@@ -191,7 +191,7 @@ def test_truncation_is_refused(saved: Path) -> None:
 def test_a_changed_byte_is_refused_or_changes_nothing(saved: Path, seed: int) -> None:
     world, whole = thermal(), saved.read_bytes()
     good = checkpoints.load_checkpoint(saved, sf.LsviNew(world.problem), world)
-    places = np.random.default_rng(seed).integers(len(whole), size=150).tolist()
+    places = np.random.default_rng(seed).integers(len(whole), size=60).tolist()
     refused = 0
     for place in places:
         saved.write_bytes(whole[:place] + bytes([whole[place] ^ 32]) + whole[place + 1 :])
@@ -201,7 +201,7 @@ def test_a_changed_byte_is_refused_or_changes_nothing(saved: Path, seed: int) ->
             refused += 1
         else:  # a date, an attribute: bytes of the archive that say nothing
             assert not differences(vars(found), vars(good))
-    assert refused > 100
+    assert refused > 40
 
 
 def rewrite(path: Path, change: Any) -> None:
@@ -234,9 +234,9 @@ def edit_draws(header: Any, arrays: Any, change: Any) -> None:
         lambda header, arrays: header["shapes"].update(table=3),
         lambda header, arrays: header["shapes"]["table"].update(start=[7, 7]),
         lambda header, arrays: arrays.pop("agent_0"),
-        lambda header, arrays: header["manifest"].update(done=49),
+        lambda header, arrays: header["manifest"].update(done=19),
         lambda header, arrays: header["manifest"].update(seed=header["manifest"]["seed"] + 1),
-        lambda header, arrays: edit_draws(header, arrays, lambda drawn: drawn.update(played=49)),
+        lambda header, arrays: edit_draws(header, arrays, lambda drawn: drawn.update(played=19)),
         lambda header, arrays: edit_draws(header, arrays, lambda drawn: drawn.update(seeds=[])),
         lambda header, arrays: edit_draws(header, arrays, lambda drawn: drawn.pop("world")),
     ],
@@ -300,27 +300,39 @@ def python(code: str, *arguments: Any) -> subprocess.Popen[str]:
 ENDLESS = """
 import json, sys
 import surefoot as sf
-path, seed, compiled = sys.argv[1], int(sys.argv[2]), sys.argv[3] == "True"
+path, seed = sys.argv[1], int(sys.argv[2])
 world = sf.worlds.make("thermal/testing")
-run = sf.run(
-    sf.LsviNew(world.problem), world, 10**6, seed,
-    checkpoint=path, checkpoint_every=1000 if compiled else 20, compiled=compiled,
-)
+run = sf.run(sf.LsviNew(world.problem), world, 10**6, seed, checkpoint=path, checkpoint_every=500)
 print(json.dumps([run.interrupted, run.episodes, run.manifest["done"]]))
 """
 
 
-@pytest.mark.parametrize(("number", "compiled"), [(signal.SIGINT, False), (signal.SIGTERM, True)])
-def test_an_interrupted_run_keeps_what_is_done(number: int, compiled: bool, seed: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("compiled", [True, False])
+def test_ctrl_c_ends_a_run_after_the_episode(compiled: bool, seed: int, tmp_path: Path) -> None:
+    world, path = thermal(), tmp_path / "checkpoint"
+
+    def ctrl_c(plan: sf.Plan, first: int) -> None:
+        if first > 9:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.warns(UserWarning, match="interrupted after"):
+        run = sf.run(sf.LsviNew(world.problem), world, 300, seed, checkpoint=path, compiled=compiled, on_plan=ctrl_c)
+    assert run.interrupted
+    assert 9 < run.episodes < 300
+    again = resume(path, sf.LsviNew(world.problem), world, episodes=300)
+    assert_same_run(again, sf.run(sf.LsviNew(world.problem), world, 300, seed))
+
+
+def test_a_process_that_is_told_to_end_keeps_what_is_done(seed: int, tmp_path: Path) -> None:
     path = tmp_path / "checkpoint"
-    process = python(ENDLESS, path, seed, compiled)
+    process = python(ENDLESS, path, seed)
     try:
         deadline = time.monotonic() + 300
         while not path.exists():  # written by checkpoint_every: the run is under way
             assert process.poll() is None, process.communicate()
             assert time.monotonic() < deadline
             time.sleep(0.01)
-        process.send_signal(number)
+        process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=60)
     finally:
         process.kill()

@@ -164,7 +164,7 @@ REPLAYED = {
 def test_the_record_agrees_with_a_replay_by_labels(name: str, seed: int) -> None:
     held: list[bool] = []
     broken = 0
-    for number in range(6):
+    for number in range(1, 4):
         tables = random_tables(60_000 + 100 * seed + number, starts=1 + number % 2, misspecified=number == 3)
         world = world_of(tables, NOISES[number % 3])
         run = sf.run(REPLAYED[name](world.problem), world, 25, seed)
@@ -208,23 +208,22 @@ WORLDS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("agent", AGENTS)
 def test_compiled_and_step_by_step_are_the_same_to_the_bit(agent: str, seed: int, thorough: bool) -> None:
-    """Every agent on half of the kinds of worlds, every kind under several agents; with --thorough, each on each."""
+    """Every agent on a third of the kinds of worlds, every kind under three agents; with --thorough, each on each."""
     turn = list(AGENTS).index(agent)
-    worlds = [sf.worlds.make("thermal/testing", noise=NOISES[turn % 3])]
+    worlds = [sf.worlds.make("thermal/testing", noise=NOISES[turn % 3])] if thorough or turn < 3 else []
     for number, options in enumerate(WORLDS.values()):
-        if thorough or number % 2 == turn % 2:
+        if thorough or number % 3 == turn % 3:
             worlds.append(certified_world(1000 * seed + 100 * turn + number, NOISES[(turn + number) % 3], **options))
     for world in worlds:
         compiled, stepped = (AGENTS[agent](world.problem) for _ in range(2))
-        one = sf.run(compiled, world, 40, seed)
-        two = sf.run(stepped, world, 40, seed, compiled=False)
+        one = sf.run(compiled, world, 30, seed)
+        two = sf.run(stepped, world, 30, seed, compiled=False)
         assert_same_run(one, two)
         assert one.manifest == two.manifest
         assert set(differences(compiled.checkpoint(), stepped.checkpoint())) <= {"/start"}  # of the last episode
 
 
-@pytest.mark.parametrize("starts", [1, 2])
-@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize(("noise", "starts"), [("gaussian", 1), ("uniform", 2), ("rademacher", 1)])
 def test_so_they_are_with_the_papers_constants(starts: int, noise: str, seed: int) -> None:
     for number in range(2):
         world, options = paper_world(1000 * seed + 10 * NOISES.index(noise) + number, noise, starts)
@@ -237,12 +236,12 @@ def test_so_they_are_with_the_papers_constants(starts: int, noise: str, seed: in
 def test_long_runs_too(seed: int) -> None:
     """Many chunks, many plans, rotations that drift, sums of thousands of terms: still the same bits."""
     off = {"misspecified": True, "anchors": True, "stationary_costs": False, "terminal_costs": True, "horizon": 6}
-    for world in (sf.worlds.make("thermal/testing"), certified_world(96_000 + seed, **off)):
-        compiled, stepped = (sf.LsviNew(world.problem, replan_growth=0.2) for _ in range(2))
-        one = sf.run(compiled, world, 1000, seed)
-        assert one.replans > 50
-        assert_same_run(one, sf.run(stepped, world, 1000, seed, compiled=False))
-        assert set(differences(compiled.checkpoint(), stepped.checkpoint())) <= {"/start"}
+    world = certified_world(96_000 + seed, **off)
+    compiled, stepped = (sf.LsviNew(world.problem, replan_growth=0.2) for _ in range(2))
+    one = sf.run(compiled, world, 1000, seed)
+    assert one.replans > 50
+    assert_same_run(one, sf.run(stepped, world, 1000, seed, compiled=False))
+    assert set(differences(compiled.checkpoint(), stepped.checkpoint())) <= {"/start"}
 
 
 def test_squares_round_alike(seed: int) -> None:
@@ -267,10 +266,10 @@ def test_squares_round_alike(seed: int) -> None:
 @pytest.mark.parametrize("name", AGENTS)
 def test_the_seed_decides_everything(name: str, seed: int) -> None:
     world = certified_world(70_000 + seed, starts=2)
-    same, again = (sf.run(AGENTS[name](world.problem), world, 60, seed) for _ in range(2))
+    same, again = (sf.run(AGENTS[name](world.problem), world, 20, seed) for _ in range(2))
     assert_same_run(same, again)
     assert same.manifest == again.manifest
-    other = sf.run(AGENTS[name](world.problem), world, 60, seed + 1)
+    other = sf.run(AGENTS[name](world.problem), world, 20, seed + 1)
     assert "/episodes/highest" in differences(record(same)["episodes"], record(other)["episodes"], "/episodes")
     assert not np.array_equal(same.episodes_table.start, other.episodes_table.start)
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import surefoot as sf
+from surefoot.audits.audit import audit
 from surefoot.errors import InvalidInput, UnreadableFile
 from surefoot.model.graph import Anchors
 from surefoot.monitor.monitor import Alarm
