@@ -35,7 +35,7 @@ def test_the_same_bits(kind: dict[str, bool], cluster: Any, seed: int) -> None:
     problem = irregular(seed, **kind)
     here, there = sf.LsviNew(problem), sf.LsviNew(problem, on=clusters.of_cluster(cluster, 2))
     assert_the_same_bits(here.plan, there.plan)
-    plans = [learn(agent, 12, seed) for agent in (here, there)]
+    plans = [learn(agent, 6, seed) for agent in (here, there)]
     assert 0 < plans[0].n_certified() < sum(layer.n_pairs for layer in problem.graph.layers)
     assert_the_same_bits(plans[0], plans[1])
     assert str(plans[0].why(0, 0, 0)) == str(plans[1].why(0, 0, 0))

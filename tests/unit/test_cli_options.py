@@ -101,7 +101,7 @@ def test_bad_options_of_a_run(words: list[str], said: list[str], surefoot: Suref
 
 
 def test_a_run_without_a_world(surefoot: Surefoot) -> None:
-    refused(surefoot("run"), "which world?")
+    refused(surefoot("run"), "no world is named")
 
 
 # ---------------------------------------------------------------- configuration
