@@ -228,3 +228,13 @@ def test_findings_about_a_plant_have_ranges_for_the_numbers_of_cells() -> None:
     row = {"step": 0, "state": [0.45], "action": 0.1, "next_state": [0.85], "cost": 0.3}
     found = sf.calibrate(plant, [row])
     assert any("state 4 (level 0.4 … 0.5), input 0.1 led to (0.85,)" in error for error in found.errors)
+
+
+def test_an_applied_input_with_too_many_numbers_is_refused(tmp_path: Path) -> None:
+    """Recorded, it would be an action that nobody knows, and the episode would be lost."""
+    with sf.Study.open(tmp_path / "tank.study", tank()) as study:
+        study.begin([0.45])
+        offer = study.ask()
+        with pytest.raises(InvalidInput, match=r"for each of the plant's inputs: \(0.1, 0.2\)\. Give flow"):
+            study.tell(offer.ask_id, [0.44], 0.3, action_applied=(0.1, 0.2))
+        assert study.next_call == "tell"

@@ -17,7 +17,7 @@ import numpy as np
 
 from surefoot.errors import AssumptionBroken, InvalidInput, OutOfOrder, UnreadableFile
 from surefoot.model.graph import NO_ACTION
-from surefoot.model.labels import label_of
+from surefoot.model.labels import label_of, shown
 from surefoot.model.plant.plant import Plant
 from surefoot.model.rays import FULL
 from surefoot.plan.centres import CentreValues
@@ -87,6 +87,7 @@ class Exact:
         if applied is None or _same_input(applied, offered):
             return ask["action"], offered, ask["intensity"]
         plant = self.given()
+        _refuse_another_count(plant, applied)
         try:
             number, intensity = plant.placed(ask["step"], ask["point"]["state"], applied)
         except InvalidInput:
@@ -138,6 +139,18 @@ def check_plant_file(path: Path, opened: Record, plant: Plant | None, layer: Fil
             if known.get(key) != value:
                 got = f"another {key}: {value!r:.100}, the study has {known.get(key)!r:.100}"
                 raise InvalidInput("the study was begun with another plant", where=str(path), got=got)
+
+
+def _refuse_another_count(plant: Plant, applied: Any) -> None:
+    """So many numbers are no input that somebody may have applied, but a mistake of the caller."""
+    names = plant.inputs.names
+    try:
+        count = np.asarray(applied, np.float64).size
+    except (TypeError, ValueError):
+        return
+    if count != len(names):
+        fix = f"Give {', '.join(names)}. Nothing was recorded."
+        raise InvalidInput("an applied input has a number for each of the plant's inputs", got=shown(applied), fix=fix)
 
 
 def _same_input(one: Any, other: Any) -> bool:
