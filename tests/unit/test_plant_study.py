@@ -214,8 +214,10 @@ def test_the_page_has_ranges_and_inputs_for_the_numbers_of_cells(tmp_path: Path,
     plant = played(path, 2, seed)
     with sf.Study.open(path, plant) as study:
         study.begin([0.45])
-        after = study.ask().certificate["successors"][0]
+        offer = study.ask()
+        after = offer.certificate["successors"][0]
     page = write_study_page(path).read_text()
+    assert f"<b>level 0.45</b>: take <b class=act>flow {offer.action:g}</b>" in page
     cell, number = after["state"], after["next_action"]
     assert f"{cell} ({plant.cells.said(cell)})" in page
     assert f"{number} (flow {plant.inputs.values[number]:g})" in page

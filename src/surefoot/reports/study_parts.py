@@ -116,9 +116,10 @@ def _offered(status: dict[str, Any], problem: Problem, wording: Wording) -> str:
     why = by.get(known["safe_by"], f"rests on {known['safe_by']}")
     if further := opening_in_words(known["opening"], dict(zip(known["limits"], known["bounds"], strict=True))):
         why += f"; it {further}"
+    state, action = map(_words, wording.offered(pending["state"], pending["action"]))
     return (
         f"<p class=offer>Episode {pending['episode']}, step {pending['step']}, state "
-        f"<b>{_label(pending['state'])}</b>: take <b class=act>{_label(pending['action'])}"
+        f"<b>{state}</b>: take <b class=act>{action}"
         f"{at_intensity(pending['intensity'])}</b></p>"
         f"<p>{_words(why)}. Whatever follows:</p>{following}"
     )

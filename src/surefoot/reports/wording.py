@@ -39,6 +39,8 @@ class Wording:
     action: Callable[[int, Label, Label], str] = _nothing  # of step, state and action
     place: Callable[[Label], tuple[float, float]] | None = None  # (to the right, downward); None: no map
     axes: tuple[str, str] = ("column", "row")  # of the map
+    #: state and action of an offer, as whoever applies it reads them
+    offered: Callable[[Label, Label], tuple[str, str]] = lambda state, action: (label_text(state), label_text(action))
 
 
 def wording_of(problem: Problem, world: str | None) -> Wording:
@@ -57,11 +59,15 @@ def plant_wording(plant: Mapping[str, Any]) -> Wording:
     def place(cell: Label) -> str:
         return cells.said(cell) if isinstance(cell, int) else ""  # a name: all that is not expanded
 
-    def chosen(number: Any) -> str:
-        parts = values[number] if isinstance(values[number], list) else [values[number]]
-        return ", ".join(f"{name} {value:g}" for name, value in zip(names, parts, strict=True))
+    def named(what: Sequence[str], value: Any, digits: str = "") -> str:
+        parts = value if isinstance(value, (list, tuple)) else [value]
+        return ", ".join(f"{name} {part:{digits}}" for name, part in zip(what, parts, strict=True))
 
-    return Wording(state=place, action=lambda h, s, number: chosen(number))
+    return Wording(
+        state=place,
+        action=lambda h, s, number: named(names, values[number], ".6g"),
+        offered=lambda x, u: (named(cells.names, x), named(names, u)),
+    )
 
 
 def label_text(label: Label) -> str:
