@@ -68,6 +68,22 @@ def test_no_more_than_some_pieces_early(arrays: list[Any], reads: list[tuple[str
     assert 2500 <= max(end for name, _, end in reads if name == "0.bin") <= 1000 * (3 + AHEAD)
 
 
+def test_shares_that_are_wanted_and_nothing_else(arrays: list[Any], reads: list[tuple[str, int, int]]) -> None:
+    with ReadAhead(arrays, [(0.1, 0.15), (0.15, 0.2), (0.6, 0.9)]) as reader:
+        reader.come_to(0.0)
+        for end in (0.15, 0.2, 0.9):
+            reader.come_to(end)
+            assert max(stop for name, _, stop in reads if name == "0.bin") >= end * SIZES[0]
+    for name, begin, size in (("0.bin", 0, SIZES[0]), ("1.bin", 8, SIZES[1])):
+        found = np.zeros(begin + size, np.int64)
+        for file, first, end in reads:
+            found[first:end] += file == name
+        wanted = np.zeros(begin + size, np.int64)
+        for share, to in ((0.1, 0.2), (0.6, 0.9)):
+            wanted[begin + int(share * size) : begin + int(to * size)] = 1
+        assert np.array_equal(found, wanted)
+
+
 @pytest.mark.parametrize("end", [ValueError, KeyboardInterrupt])
 def test_the_thread_ends_with_the_work(end: type[BaseException], arrays: list[Any]) -> None:
     files = len(os.listdir("/proc/self/fd"))

@@ -11,9 +11,12 @@ from __future__ import annotations
 import math
 import mmap
 import os
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import pairwise
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,12 +44,12 @@ class ReadAhead:
     which the thread is gone and the files are closed. Arrays in memory are left alone."""
 
     def __init__(self, arrays: Iterable[NDArray[Any]], only: Iterable[tuple[float, float]] = ((0.0, 1.0),)) -> None:
-        """``only``: the shares of every array that will be wanted, from … to."""
+        """``only``: the shares of every array that will be wanted, from … to, rising."""
         self._arrays = {id(x): x for x in arrays if getattr(x, "_mmap", None) is not None and x.nbytes}.values()
         self._mapped: list[_Mapped] = []
-        self._pieces = self._asked = self._there = 0
+        self._only, self._pieces = only, list[tuple[float, float]]()
+        self._asked = self._there = 0
         self._under_way = deque[Future[None]]()
-        self._only, self._wanted = only, set[int]()
         self._thread = ThreadPoolExecutor(1, "read-ahead")
 
     def __enter__(self) -> ReadAhead:
@@ -57,9 +60,11 @@ class ReadAhead:
             except OSError:
                 self.__exit__()  # those before it
                 raise
-            self._pieces = math.ceil(max((each.size for each in self._mapped), default=0) / PIECE)
+            most = max((each.size for each in self._mapped), default=0)
             for first, end in self._only:
-                self._wanted.update(range(math.floor(first * self._pieces), math.ceil(end * self._pieces)))
+                n = math.ceil((end - first) * most / PIECE)
+                cuts = [*(first + (end - first) * i / n for i in range(n)), end]
+                self._pieces += pairwise(cuts)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -69,20 +74,18 @@ class ReadAhead:
 
     def come_to(self, share: float) -> None:
         """The work needs this share of every array now, and the next soon."""
-        now = min(self._pieces, math.ceil(share * self._pieces))
-        while self._asked < min(self._pieces, now + AHEAD):
-            self._under_way.append(self._thread.submit(self._read, self._asked))
+        now = bisect_left(self._pieces, share, key=itemgetter(0))
+        while self._asked < min(len(self._pieces), now + AHEAD):
+            self._under_way.append(self._thread.submit(self._read, *self._pieces[self._asked]))
             self._asked += 1
         while self._there < now:
             self._under_way.popleft().result()
             self._there += 1
 
-    def _read(self, piece: int) -> None:
-        if piece not in self._wanted:
-            return
+    def _read(self, begin: float, stop: float) -> None:
         buffer = memoryview(bytearray(_BUFFER))
         for file, name, first, size in self._mapped:
-            at, end = (first + size * n // self._pieces for n in (piece, piece + 1))
+            at, end = (first + int(size * share) for share in (begin, stop))
             while at < end:
                 whole, rest = divmod(end - at, _BUFFER)
                 found = os.preadv(file, [*[buffer] * whole, buffer[:rest]], at)
