@@ -118,7 +118,7 @@ def farthest(inside: FloatArray, towards: FloatArray, known: CostEllipsoids) -> 
     """From a γ (d,) in all ellipsoids of limit 0 straight on to another: the last point in all of them."""
 
     def holds(gamma: FloatArray) -> bool:
-        turned = gamma @ known.basis.lens.turn
+        turned = known.basis.lens.turn @ gamma
         radii, centres = known.radii[:, 0], known.centres[:, 0]
         lengths = ((turned - centres) ** 2 / known.weights[known.shape[:, 0]]).sum(axis=1)
         return bool((lengths <= radii**2).all()) and float(np.linalg.norm(gamma)) <= float(known.norms[0])
@@ -140,7 +140,7 @@ def test_no_truth_that_the_data_allow_breaks_a_limit_at_the_certified_intensity(
         own, dim = known[0], known[0].basis.blocks.dim
         x0, x1 = 0.2 * rng.normal(size=(20, dim)), 2.0 * rng.normal(size=(20, dim))
         certified, _ = open_rows(x0, x1, anchors, known, limits)
-        turn, limit = own.basis.lens.turn, float(limits[0])
+        turn, limit = own.basis.lens.turn.T, float(limits[0])
         middle = turn @ own.centres[:, 0].mean(axis=0)
         for a, b, alpha in zip(x0, x1, certified, strict=True):
             if not 0.0 < alpha < 1.0:

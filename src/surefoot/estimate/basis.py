@@ -81,8 +81,8 @@ class Lens(NamedTuple):
     anchors: FloatArray  # (1, n, d)  δ∘x⁰, zero without an anchor
     directions: FloatArray  # (1, n, d)  ρ = directions·x
     widths: FloatArray  # (1, d)  δ
-    folded: bool  # projection is part of ``turn``: x·turn = Uᵀz; else z·turn
-    turn: FloatArray  # (d, d)  where all is one block; else empty
+    folded: bool  # projection is part of ``turn``: turn·x = Uᵀz; else turn·z
+    turn: FloatArray  # (d, d)  Uᵀ where all is one block; else empty
     block: NDArray[np.int64]  # (2,)  the regression and its first block
     spot: NDArray[np.int64]  # these three as in Basis
     entry: NDArray[np.int64]
@@ -109,7 +109,8 @@ class Basis:
     def lens(self) -> Lens:
         """For rows without an anchor."""
         blocks, r, nothing = self.blocks, self.regression, np.zeros((1, 1, self.blocks.dim))
-        turn = self.flat.reshape(blocks.dim, -1) if blocks.whole and len(self.flat) else np.empty((0, 0))
+        # Laid out like all that rows are multiplied by, or the product would be compiled once more.
+        turn = self.flat.reshape(blocks.dim, -1).T.copy() if blocks.whole and len(self.flat) else np.empty((0, 0))
         block = np.array([r, blocks.first[r]])
         return Lens(nothing, nothing, np.ones((1, blocks.dim)), True, turn, block, self.spot, self.entry, self.flat)
 
@@ -122,7 +123,7 @@ class Basis:
         """For what rows have beside one anchor x⁰: Uᵀz = Uᵀx − ρ Uᵀx⁰."""
         turn = self.lens.turn
         if turn.size:
-            turn = turn - np.outer(direction, anchor @ turn)
+            turn = turn - np.outer(anchor @ turn.T.copy(), direction)
         return self.lens._replace(anchors=anchor[None, None], directions=direction[None, None], turn=turn)
 
     def lens_through(self, anchors: FloatArray, directions: FloatArray, width: FloatArray) -> Lens:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 
-from surefoot.estimate.tables import leaf
+from surefoot.jit import leaf
 from surefoot.model.graph import FloatArray
 
 ROUNDS = 2

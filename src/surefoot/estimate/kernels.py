@@ -12,15 +12,15 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 
 from surefoot.estimate.basis import NO_DATA, Lens
 from surefoot.estimate.blocks import BlockShape
 from surefoot.estimate.boxes import cut_by_box
 from surefoot.estimate.prefetch import prefetch
-from surefoot.estimate.tables import Rows, fused, leaf, number
+from surefoot.estimate.tables import Rows, number
 from surefoot.estimate.update import NOWHERE, Frames, along, cost_row, value_row
+from surefoot.jit import compiled, fused, leaf, unlocked
 from surefoot.model.features import FeatureArray, Features
 from surefoot.model.graph import BoolArray, FloatArray, IntArray
 from surefoot.model.sparse_rows import SparseRows
@@ -43,7 +43,7 @@ class Seen(NamedTuple):
     block: IntArray  # (…,)  NOWHERE for a row of zeros
 
 
-@numba.njit(cache=True)
+@compiled
 def room_to_see(room: int, anchors: int, weights: int, centres: int) -> Seen:
     z, w, rho = np.zeros((room, ROOM)), np.zeros((room, ROOM)), np.zeros((anchors, ROOM))
     return Seen(z, w, rho, np.zeros((weights, ROOM)), np.zeros((centres, ROOM)), np.zeros(LANES, np.int64))
@@ -129,7 +129,7 @@ def _beside(look: Lens, z: FloatArray, rho: FloatArray) -> None:
 def turn_dense(turn: FloatArray, weights: FloatArray, centres: FloatArray, seen: Seen) -> None:
     """Of dense rows: Uᵀz and its squares, told, and u², all at once."""
     z, w, _, u, told, _ = seen
-    product(turn.T, z, w)
+    product(turn, z, w)
     product(centres, w, told)
     _squared(w)
     product(weights, w, u)
@@ -150,7 +150,7 @@ def see_dense(x: Rows, rows: IntArray, look: Lens, weights: FloatArray, centres:
     turn_dense(turn, weights, centres, seen)
 
 
-@numba.njit(cache=True)
+@compiled
 def _turn_row(
     z: FloatArray,
     b: int,
@@ -190,7 +190,7 @@ def _turn_row(
             seen.told[c, i] += centres[c, spot + p] * w[p]
 
 
-@numba.njit(cache=True)
+@compiled
 def _see(
     x: Rows, rows: IntArray, look: Lens, shape: BlockShape, weights: FloatArray, centres: FloatArray, seen: Seen
 ) -> None:
@@ -233,7 +233,7 @@ class Balls(NamedTuple):
     amounts: FloatArray  # (m, v)
 
 
-@numba.njit(cache=True)
+@compiled
 def _in_the_box(
     rows: int, j: int, seen: Seen, look: Lens, shape: BlockShape, balls: Balls, top: FloatArray, low: FloatArray
 ) -> None:
@@ -262,7 +262,7 @@ def _in_the_box(
             top[i], low[i] = np.minimum(top[i], most), np.maximum(low[i], least)
 
 
-@numba.njit(cache=True)
+@compiled
 def _with_counts(j: int, seen: Seen, balls: Balls, top: FloatArray, low: FloatArray) -> None:
     """The ellipsoid of the noise alone joins the bounds of limit j, moved by model errors row by row of the data."""
     (m, v), k = balls.amounts.shape, balls.radii.size + j * (1 + balls.amounts.shape[1])
@@ -274,7 +274,7 @@ def _with_counts(j: int, seen: Seen, balls: Balls, top: FloatArray, low: FloatAr
         top[i], low[i] = np.minimum(top[i], seen.told[k, i] + off), np.maximum(low[i], seen.told[k, i] - off)
 
 
-@numba.njit(cache=True)
+@compiled
 def _add_prior(x: Rows, row: int, balls: Balls, upper: FloatArray, lower: FloatArray) -> None:
     """⟨m_j, x⟩ joins the bounds of a row, and norms that were declared beside priors."""
     square = 0.0
@@ -325,7 +325,7 @@ def _beside_them(j: int, balls: Balls, rho: FloatArray, u: FloatArray, known: Fl
         off[i] = error * (1.0 + size) + blur + guard * (u[0, i] + length)
 
 
-@numba.njit(cache=True, nogil=True)
+@unlocked
 def bound(
     x: Rows,
     rows: IntArray,
@@ -363,7 +363,7 @@ def bound(
                 _add_prior(x, own[i], balls, upper, lower)
 
 
-@numba.njit(cache=True, nogil=True)
+@unlocked
 def length(
     x: Rows, begin: int, end: int, look: Lens, shape: BlockShape, room: int, weights: FloatArray, out: FloatArray
 ) -> None:
@@ -409,7 +409,7 @@ def _value_rows(x: FeatureArray, ahead: Ahead, pairs: IntArray, rows: FloatArray
                 rows[i, k] += v * x[edge, k]
 
 
-@numba.njit(cache=True)
+@compiled
 def _see_values(
     x: Rows,
     ahead: Ahead,
@@ -453,7 +453,7 @@ class Asked(NamedTuple):
     clip: bool  # to V on each pair's support
 
 
-@numba.njit(cache=True, nogil=True)
+@unlocked
 def expected(asked: Asked, wanted: IntArray, out: FloatArray) -> None:
     """Writes ⟨θ̂, φ_V⟩ + radius ‖φ_V‖_{A⁻¹} (eq:optqvalue) of some pairs (n,), rising, into out (n,)."""
     x, ahead, look, shape, room, weights, centres, radius, clip = asked

@@ -12,6 +12,8 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba.core import cgutils as code
 from numba.extending import intrinsic
 
+from surefoot.jit import leaf
+
 cgutils: Any = code  # it has no types
 
 AHEAD = 8  # rows: by then the first of them has arrived
@@ -36,7 +38,7 @@ def _fetch(_: Any, table: Any, row: Any, column: Any) -> Any:
     return numba.void(table, numba.intp, numba.intp), generate
 
 
-@numba.njit(cache=True, _nrt=False)  # type: ignore[call-overload,untyped-decorator]
+@leaf
 def prefetch(table: Any, row: int) -> None:
     """Fetch the row that comes a few after this one, if there is one."""
     later = row + AHEAD

@@ -1,35 +1,16 @@
-"""Compiled: how tables of features are read, and how what reads them is compiled."""
+"""Compiled: how tables of features are read."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from surefoot.jit import leaf
 from surefoot.model.features import Features
 from surefoot.model.graph import FloatArray
 from surefoot.model.sparse_rows import SparseRows
-
-_F = TypeVar("_F", bound=Callable[..., Any])
-
-
-def leaf(function: _F) -> _F:
-    """Compile a function that creates no array, without reference counting.
-
-    Compiled code otherwise counts references to every array that it takes out of a tuple, which takes as long as the
-    work itself.
-    """
-    compiled: _F = numba.njit(cache=True, _nrt=False)(function)  # type: ignore[call-overload]
-    return compiled
-
-
-def fused(function: _F) -> _F:
-    """Likewise; a product and the sum that it enters are rounded only once where the processor can do so."""
-    compiled: _F = numba.njit(cache=True, _nrt=False, fastmath={"contract"})(function)  # type: ignore[call-overload]
-    return compiled
 
 
 class Rows(NamedTuple):

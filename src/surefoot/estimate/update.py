@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.estimate.blocks import Blocks, BlockShape
-from surefoot.estimate.tables import Rows, leaf, number, rows_of
+from surefoot.estimate.tables import Rows, number, rows_of
+from surefoot.jit import compiled, leaf
 from surefoot.model.graph import FloatArray, IntArray
 from surefoot.model.sparse_rows import SparseRows
 
@@ -343,7 +343,7 @@ def count_value(
     add_row(r, b, squares, targets, log_det, rows, counts, shape, phi_v, target)
 
 
-@numba.njit(cache=True)
+@compiled
 def _lay_out(x: Rows, rows: IntArray, r: int, frames: Frames, shape: BlockShape, begin: Any, flat: Any) -> None:
     rho = np.empty(frames.anchors.shape[1])
     for at in range(rows.shape[0]):

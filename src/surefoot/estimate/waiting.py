@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,6 +16,7 @@ from surefoot.estimate.costs import CostData
 from surefoot.estimate.tables import Rows, rows_of
 from surefoot.estimate.update import CostState, ValueState, count_cost, count_value
 from surefoot.estimate.values import ValueData
+from surefoot.jit import compiled
 from surefoot.model.graph import NO_ROW, FloatArray, IntArray, pool, step_offsets
 from surefoot.model.problem import Problem
 
@@ -39,7 +39,7 @@ class Tables(NamedTuple):
     terminal_features: Rows
 
 
-@numba.njit(cache=True)
+@compiled
 def enter(
     seen: NDArray[np.int64],  # (n, 5)
     costs: FloatArray,  # (n or more, m)

@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 
 from surefoot.estimate.bank import Bank
@@ -25,6 +24,7 @@ from surefoot.estimate.blocks import BlockShape, value_blocks
 from surefoot.estimate.tables import rows_of
 from surefoot.estimate.update import FACTOR, NOWHERE, value_row
 from surefoot.estimate.values import ValueEllipsoid, ellipsoid_around
+from surefoot.jit import compiled
 from surefoot.model.graph import FloatArray, Layer, owner
 from surefoot.model.problem import Problem
 
@@ -40,7 +40,7 @@ class Row(NamedTuple):
     target: float  # f of the triplet that was seen
 
 
-@numba.njit(cache=True)
+@compiled
 def _seen(
     factor: FloatArray, targets: FloatArray, slot: int, entry: int, size: int, phi: FloatArray
 ) -> tuple[float, float]:

@@ -10,25 +10,19 @@ Indices are unsigned, because a signed one costs a test for "from the end" at ev
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any
 
-import numba
 import numpy as np
 
+from surefoot.jit import unlocked
 from surefoot.model.graph import BoolArray, FloatArray, IntArray
 
-Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 uint = np.uintp
 Index = int | np.integer[Any]
 BLOCK = uint(256)
 
 
-def _compiled(function: Kernel) -> Kernel:
-    return cast(Kernel, numba.njit(cache=True, nogil=True)(function))
-
-
-@_compiled
+@unlocked
 def pairs_within(
     pair_ptr: IntArray, probability: FloatArray, cost: FloatArray, bound: FloatArray, out: BoolArray
 ) -> None:
@@ -54,7 +48,7 @@ def pairs_within(
                 out[pair] = False
 
 
-@_compiled
+@unlocked
 def safe_layer(
     state_ptr: IntArray,
     pair_ptr: IntArray,
@@ -101,7 +95,7 @@ def safe_layer(
         before = after
 
 
-@_compiled
+@unlocked
 def backed_up(
     first: Index,
     end: Index,
@@ -119,7 +113,7 @@ def backed_up(
     return total
 
 
-@_compiled
+@unlocked
 def best_between(
     first: Index,
     end: Index,
@@ -168,7 +162,7 @@ def best_between(
         policy[state] = chosen
 
 
-@_compiled
+@unlocked
 def mixed_values(
     state_ptr: IntArray,
     pair_ptr: IntArray,

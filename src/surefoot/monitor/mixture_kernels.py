@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
+from surefoot.jit import compiled
 from surefoot.monitor.shift_kernels import common_fit, log_shift
 from surefoot.monitor.window_kernels import UNUSED, DeclaredModel, Windows
 
@@ -41,7 +41,7 @@ class Sum(NamedTuple):
     share: int
 
 
-@numba.njit(cache=True)
+@compiled
 def _with(mix: Sum, value: float, limit: int, window: int, regression: int, share: int) -> Sum:
     """The sum with exp(value) added; a NaN counts against the model as much as anything can."""
     if not value < _HUGE:
@@ -53,7 +53,7 @@ def _with(mix: Sum, value: float, limit: int, window: int, regression: int, shar
     return Sum(mix.top, total, mix.limit, mix.window, mix.regression, mix.share)
 
 
-@numba.njit(cache=True)
+@compiled
 def weigh(windows: Windows, declared: DeclaredModel, shifted: int) -> Verdict:
     """The mixture of scatter, over all limits with noise, windows, shares and regressions, with ½, and of shifts in
     regression ``shifted``, over limits and windows, with ½; these are left out where it is UNUSED.
@@ -84,7 +84,7 @@ def weigh(windows: Windows, declared: DeclaredModel, shifted: int) -> Verdict:
     return Verdict(log_evidence, mix.limit, mix.window, mix.regression, mix.share)
 
 
-@numba.njit(cache=True)
+@compiled
 def _scatter(
     mix: Sum,
     windows: Windows,

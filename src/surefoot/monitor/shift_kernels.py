@@ -12,16 +12,16 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 
+from surefoot.jit import compiled
 from surefoot.model.graph import FloatArray
 from surefoot.monitor.window_kernels import EPSILON, DeclaredModel, Windows, rotate
 
 _MULTIPLIER = 0.01  # of the smallest ridge: what ‖γ‖ ≤ L is weighed with
 
 
-@numba.njit(cache=True)
+@compiled
 def common_fit(windows: Windows, ridge: float, r: int) -> tuple[FloatArray, FloatArray]:
     """(G, γ₀) of all rows of regression r: Σ z zᵀ (d, d), and the fit of the smallest ridge (d, m)."""
     whole, centres = gram(windows.triangle[0, 0, r], windows.fitted[0, 0, r], ridge)
@@ -30,7 +30,7 @@ def common_fit(windows: Windows, ridge: float, r: int) -> tuple[FloatArray, Floa
     return whole, centres
 
 
-@numba.njit(cache=True)
+@compiled
 def log_shift(
     windows: Windows, declared: DeclaredModel, w: int, r: int, whole: FloatArray, centres: FloatArray
 ) -> FloatArray:
@@ -72,7 +72,7 @@ def log_shift(
     return result
 
 
-@numba.njit(cache=True)
+@compiled
 def add_quadratic(
     g: FloatArray, s: FloatArray, prior: float, triangle: FloatArray, fitted: FloatArray, rss: FloatArray
 ) -> float:
@@ -111,7 +111,7 @@ def add_quadratic(
     return float(log_det)
 
 
-@numba.njit(cache=True)
+@compiled
 def gram(triangle: FloatArray, fitted: FloatArray, ridge: float) -> tuple[FloatArray, FloatArray]:
     """(G, b): G = TᵀT − λI = Σ z zᵀ (d, d) and b = Tᵀ·fitted = Σ z y (d, m)."""
     dim, m = fitted.shape
@@ -131,7 +131,7 @@ def gram(triangle: FloatArray, fitted: FloatArray, ridge: float) -> tuple[FloatA
     return g, b
 
 
-@numba.njit(cache=True)
+@compiled
 def back_substitute(triangle: FloatArray, v: FloatArray, out: FloatArray) -> None:
     """Writes the solution of triangle·out = v."""
     for i in range(v.shape[0] - 1, -1, -1):

@@ -15,9 +15,9 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
+from surefoot.jit import compiled
 from surefoot.model.graph import FloatArray, IntArray
 
 FIRST_LEVEL = 5  #: windows start at multiples of 2^FIRST_LEVEL
@@ -88,7 +88,7 @@ def no_windows(n: int, n_ridges: int, regressions: int, dim: int, limits: int) -
     )
 
 
-@numba.njit(cache=True)
+@compiled
 def window_of(t: int) -> tuple[int, float]:
     """(number, weight) of the window that starts after t = (2i+1)·2^v measurements, v ≥ FIRST_LEVEL (item 6)."""
     level, i = 0, t >> FIRST_LEVEL
@@ -98,7 +98,7 @@ def window_of(t: int) -> tuple[int, float]:
     return level + 1, 0.5 / ((level + 1.0) * (level + 2.0)) / ((i + 1.0) * (i + 2.0))
 
 
-@numba.njit(cache=True)
+@compiled
 def begin_window(windows: Windows, w: int, start: int, weight: float, ridges: FloatArray) -> None:
     """Window w forgets what it has seen and begins after ``start`` measurements."""
     windows.start[w] = start
@@ -116,7 +116,7 @@ def begin_window(windows: Windows, w: int, start: int, weight: float, ridges: Fl
     windows.excess[w] = 0.0
 
 
-@numba.njit(cache=True)
+@compiled
 def begin_due(windows: Windows, t: int, ridges: FloatArray) -> None:
     """Begin the window, if any, that starts after t measurements; there must be room for it."""
     if t == 0:
@@ -126,7 +126,7 @@ def begin_due(windows: Windows, t: int, ridges: FloatArray) -> None:
         begin_window(windows, w, t, weight, ridges)
 
 
-@numba.njit(cache=True)
+@compiled
 def add_measurement(
     windows: Windows,
     declared: DeclaredModel,
@@ -162,7 +162,7 @@ def add_measurement(
                 windows.excess[w, r, j] = max(windows.excess[w, r, j], excess)
 
 
-@numba.njit(cache=True)
+@compiled
 def _excess(windows: Windows, w: int, n: int, r: int, j: int, ridge: float, norm: float) -> float:
     """RSS_λ − λL², less what rounding may have added to √RSS_λ (steps 3 and 8)."""
     dim = windows.triangle.shape[3]
@@ -176,7 +176,7 @@ def _excess(windows: Windows, w: int, n: int, r: int, j: int, ridge: float, norm
     return np.inf  # too large to be weighed: against the model, never for it
 
 
-@numba.njit(cache=True)
+@compiled
 def rotate(triangle: FloatArray, fitted: FloatArray, row: FloatArray, rest: FloatArray) -> None:
     """Rotate (row | rest) into (triangle | fitted), in place; ``rest`` keeps what no fit can explain."""
     dim = row.shape[0]
@@ -196,7 +196,7 @@ def rotate(triangle: FloatArray, fitted: FloatArray, row: FloatArray, rest: Floa
             rest[j] = cosine * rest[j] - sine * old
 
 
-@numba.njit(cache=True)
+@compiled
 def contradiction(windows: Windows, declared: DeclaredModel) -> tuple[int, int, int]:
     """(limit, window, regression) where noiseless measurements contradict the model, UNUSED three times if none."""
     for j in range(declared.noises.shape[0]):

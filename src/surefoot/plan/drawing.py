@@ -15,9 +15,9 @@ excess > 0, mixed so that the row is tight. Trying all such pairs is exact.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from surefoot.jit import compiled
 from surefoot.model.graph import FloatArray, IntArray, Layer
 from surefoot.plan.segments import segment_max, spread
 
@@ -67,7 +67,7 @@ def best_mixture(layer: Layer, score: FloatArray, excess: FloatArray) -> tuple[F
     return chances, value
 
 
-@numba.njit(cache=True)
+@compiled
 def _mixed(state_ptr: IntArray, score: FloatArray, excess: FloatArray, chances: FloatArray, value: FloatArray) -> None:
     for state in range(len(state_ptr) - 1):
         first, end = state_ptr[state], state_ptr[state + 1]

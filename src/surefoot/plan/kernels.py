@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numba
 import numpy as np
 
 from surefoot.estimate.kernels import Asked, expected
+from surefoot.jit import compiled, unlocked
 from surefoot.model.graph import BoolArray, FloatArray, IntArray
 from surefoot.threads import in_ranges
 
@@ -103,7 +103,7 @@ def _ahead(
         future[state] = most
 
 
-@numba.njit(cache=True, nogil=True)
+@unlocked
 def _best(
     first: int,  # of the states that are looked at
     end: int,
@@ -185,7 +185,7 @@ def _worths(
             worth[own[i]] = reward[wanted[i]] + found[i]
 
 
-@numba.njit(cache=True)
+@compiled
 def met(own: tuple[Any, ...], there: BoolArray) -> IntArray:
     """The cost rows of some pairs in some states; nothing is looked at of other states.
 
@@ -246,7 +246,7 @@ def _on_threads(kernel: Callable[..., Any]) -> Callable[..., None]:
 
 def _compiled(kernel: Callable[..., Any]) -> Callable[..., None]:
     """Likewise, once it is compiled."""
-    return _on_threads(numba.njit(cache=True, nogil=True)(kernel))
+    return _on_threads(unlocked(kernel))
 
 
 certified = _compiled(_certified)

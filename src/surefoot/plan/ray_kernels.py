@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from surefoot.estimate.tables import leaf
+from surefoot.jit import leaf
 from surefoot.model.graph import FloatArray, IntArray
 from surefoot.plan.ray_root_kernels import NOTHING, largest
 

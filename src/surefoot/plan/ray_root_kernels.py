@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from surefoot.estimate.tables import leaf
+from surefoot.jit import leaf
 from surefoot.model.graph import FloatArray
 
 NOTHING = -1.0  #: no intensity at all

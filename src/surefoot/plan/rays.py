@@ -146,7 +146,7 @@ def _end(x: FloatArray, anchors: Anchors | None, known: CostEllipsoids, balls: R
     family, beside = known.family, known.family.known(anchors)
     rho, z = split(x, family, beside)
     costs = np.zeros((len(x), len(family.members))) if beside is None else rho @ beside.costs
-    w = np.ascontiguousarray(z @ known.basis.lens.turn)
+    w = np.ascontiguousarray(z @ known.basis.lens.turn.T.copy())
     told = w @ balls.centres.reshape(-1, w.shape[1]).T
     known_part = costs + x @ family.centres.T
     return RayEnd(sealed(np.ascontiguousarray(x)), rho, z, w, known_part, told, (w * w) @ balls.weights.T)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from surefoot.estimate.basis import NO_DATA, Lens, Turned
@@ -21,8 +20,9 @@ from surefoot.estimate.blocks import BlockShape
 from surefoot.estimate.costs import look_at
 from surefoot.estimate.families import Family
 from surefoot.estimate.kernels import LANES, room_to_see, see_dense
-from surefoot.estimate.tables import Rows, leaf, rows_of
+from surefoot.estimate.tables import Rows, rows_of
 from surefoot.estimate.update import NOWHERE, Frames, cost_row
+from surefoot.jit import compiled, leaf, unlocked
 from surefoot.model.features import Features
 from surefoot.model.graph import Anchors, FloatArray, IntArray
 from surefoot.threads import in_ranges
@@ -37,7 +37,7 @@ class Aims(NamedTuple):
     block: IntArray  # (T,)
 
 
-@numba.njit(cache=True)
+@compiled
 def _inside(
     x: Rows, row: int, look: Lens, shape: BlockShape, weights: FloatArray, z: FloatArray, w: FloatArray, a: FloatArray
 ) -> int:
@@ -65,7 +65,7 @@ def _inside(
     return b
 
 
-@numba.njit(cache=True)
+@compiled
 def _aim(x: Rows, rows: IntArray, look: Lens, shape: BlockShape, room: int, weights: FloatArray, aims: Aims) -> None:
     z, w = np.empty(room), np.empty(room)
     for t in range(rows.shape[0]):
@@ -88,7 +88,7 @@ def _sum(told: FloatArray, u: FloatArray, score: FloatArray, which: IntArray, sq
         score[i], which[i], square[i] = total / (1.0 + u[i]), aim, u[i]
 
 
-@numba.njit(cache=True, nogil=True)
+@unlocked
 def _score(
     x: Rows,
     rows: IntArray,  # rising

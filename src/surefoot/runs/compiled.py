@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from surefoot.agents.agent import Agent
@@ -20,6 +19,7 @@ from surefoot.estimate.families import of_norms
 from surefoot.estimate.tables import Rows, rows_of
 from surefoot.estimate.update import CostState, ValueState, count_cost, count_value, has_grown
 from surefoot.estimate.values import ValueData
+from surefoot.jit import compiled
 from surefoot.model.graph import BoolArray, FloatArray, IntArray, freeze, pool, step_offsets
 from surefoot.runs.record import EpisodeTable
 from surefoot.worlds.sampler import ROOT_3, Sampler
@@ -31,7 +31,7 @@ NOISES = ("gaussian", "uniform", "rademacher")
 STATES, POINTERS, SUCCESSORS, REWARDS, COST_FEATURES, TRANSITION_FEATURES, CHANCES, COSTS, BY_PAIR = range(9)
 
 
-@numba.njit(cache=True)
+@compiled
 def measure(
     truth: FloatArray,
     row: int,
@@ -46,7 +46,7 @@ def measure(
         measured[j] = truth[row, j] + draw_noise(scales[j], kind, noise) + offsets[j]
 
 
-@numba.njit(cache=True)
+@compiled
 def draw_noise(scale: float, kind: int, noise: np.random.Generator) -> float:
     if kind == 0:
         return scale * noise.standard_normal()
@@ -55,7 +55,7 @@ def draw_noise(scale: float, kind: int, noise: np.random.Generator) -> float:
     return -scale if noise.random() < 0.5 else scale
 
 
-@numba.njit(cache=True)
+@compiled
 def note(
     k: int,
     h: int,
@@ -142,7 +142,7 @@ class Record(NamedTuple):
     highest: FloatArray
 
 
-@numba.njit(cache=True)
+@compiled
 def roll(
     graph: Graph,
     truth: Truth,

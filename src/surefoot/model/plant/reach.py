@@ -13,10 +13,10 @@ from functools import cache
 from itertools import product
 from typing import Any
 
-import numba
 import numpy as np
 
 from surefoot.errors import InvalidInput
+from surefoot.jit import compiled
 from surefoot.model.graph import BoolArray, FloatArray, IntArray, pointer_of
 from surefoot.model.plant.calls import Call, said
 from surefoot.model.plant.cells import Cells, Inputs
@@ -194,7 +194,7 @@ def chances(
 _TOGETHER = 1 << 12  # cells that are looked at together
 
 
-@numba.njit(cache=True)
+@compiled
 def _land(
     y: FloatArray,  # (n, P, Q) images of Q points in each of P cells
     half: FloatArray,
@@ -231,7 +231,7 @@ def _land(
     return -1, -1
 
 
-@numba.njit(cache=True)
+@compiled
 def _share(y: float, half: float, low: float, high: float, least: float, most: float) -> float:
     """The share of [y − half, y + half] in the cell [low, high); of a single point 1 or 0. The first cell and the last
     one hold what rounding takes beyond the ends of the grid."""

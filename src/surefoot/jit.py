@@ -1,0 +1,40 @@
+"""How functions are compiled: once, kept on disk, and without what lets C call them, which takes as long as a small
+function itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numba
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def compiled(function: _F) -> _F:
+    """Compile a function."""
+    made: _F = numba.njit(cache=True, no_cfunc_wrapper=True)(function)  # type: ignore[call-overload]
+    return made
+
+
+def unlocked(function: _F) -> _F:
+    """Likewise; other threads of Python go on while it runs."""
+    made: _F = numba.njit(cache=True, nogil=True, no_cfunc_wrapper=True)(function)  # type: ignore[call-overload]
+    return made
+
+
+def leaf(function: _F) -> _F:
+    """Compile a function that creates no array, without reference counting.
+
+    Compiled code otherwise counts references to every array that it takes out of a tuple, which takes as long as the
+    work itself.
+    """
+    made: _F = numba.njit(cache=True, _nrt=False, no_cfunc_wrapper=True)(function)  # type: ignore[call-overload]
+    return made
+
+
+def fused(function: _F) -> _F:
+    """Likewise; a product and the sum that it enters are rounded only once where the processor can do so."""
+    options = {"cache": True, "_nrt": False, "no_cfunc_wrapper": True, "fastmath": {"contract"}}
+    made: _F = numba.njit(**options)(function)  # type: ignore[call-overload]
+    return made
