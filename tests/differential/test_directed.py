@@ -16,7 +16,7 @@ from tests.reference.history import feed
 from tests.reference.priors import DirectedPriorReference, random_declared
 from tests.reference.tables import Tables
 
-BATCHES, BATCH, P = 6, 17, 0.05  # of problems; a third of them by default
+BATCHES, BATCH, P = 3, 17, 0.05  # of problems; a third of them by default
 FAMILIES = 40
 
 
@@ -75,30 +75,32 @@ def test_directed_exploration_agrees_with_the_reference(batch: int, seed: int) -
 
 def test_directed_exploration_in_several_families_agrees_with_the_reference(seed: int) -> None:
     """Limits with priors have rows of their own: a target is narrowed in the space of the limit that it fails most."""
-    several = moved = aimed_apart = doubtful = 0
+    several = explored = moved = aimed_apart = doubtful = 0
     for number in range(FAMILIES):
         tables, rng = tables_of(5000 + number, seed), np.random.default_rng([seed, number, 6])
         known, chosen, tally = random_declared(tables, rng), {**options(number), "replan_growth": 0.0}, Comparison()
         agent = sf.LsviNew(test_priors.problem_of(tables, known), P, exploration="directed", **chosen)
+        if len(agent.costs.families) == 1:
+            continue
+        several += 1
         agent._departs = lambda *_: False  # type: ignore[method-assign]  # the history is drawn without offsets
         reference = DirectedPriorReference(tables, P, declared=known, **chosen)
-        for k, episode in enumerate(random_history(tables, reference, 12, rng)):
+        for k, episode in enumerate(random_history(tables, reference, 10, rng)):
             if reference.doubtful:
                 break
             feed(agent, episode)
             assert agent.replans == reference.replans + 1, (number, k)
-            if not reference.doubtful and k in (0, 1, 4, 11):
+            if not reference.doubtful and k in (0, 1, 4, 9):
                 compare(tables, agent.plan, reference, tally)
                 tally.number("gap", agent.plan.gap, reference.gap)
                 tally.number("scale", agent.plan.targets[0], [reference.scale * v for v in _first(reference)])
         assert not tally.faults, (number, tally.faults[:5])
-        split = len(agent.costs.families) > 1
-        several += split and reference.directed_plans > 0
-        moved += split and reference.moved_plans > 0
+        explored += reference.directed_plans > 0
+        moved += reference.moved_plans > 0
         aimed_apart += bool(reference.spaces_aimed_at - {0})
         doubtful += reference.doubtful
-    assert doubtful <= 0.2 * FAMILIES
-    assert several >= 3
+    assert doubtful <= 0.2 * several
+    assert explored >= 3
     assert moved >= 2
     assert aimed_apart >= 2
 

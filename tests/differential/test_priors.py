@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 from scipy import sparse
 
 import surefoot as sf
@@ -16,7 +15,7 @@ from tests.reference.priors import Declared, PriorReference, random_declared
 from tests.reference.tables import Tables
 
 P = 0.05
-PROBLEMS, BATCH = 40, 20
+PROBLEMS = 14
 CLOSE = 1e-9
 
 
@@ -72,10 +71,9 @@ def faults_of(plan: Any, reference: PriorReference) -> tuple[list[str], set[bool
     return faults, {ok for pair, ok in theirs.certified.items() if pair not in seed}
 
 
-@pytest.mark.parametrize("batch", range(PROBLEMS // BATCH))
-def test_engine_agrees_with_the_reference(batch: int, seed: int) -> None:
+def test_engine_agrees_with_the_reference(seed: int) -> None:
     mixed = several = 0
-    for number in range(batch * BATCH, (batch + 1) * BATCH):
+    for number in range(PROBLEMS):
         tables, rng = random_tables(number + 100_000 * seed), np.random.default_rng([seed, number, 7])
         known = random_declared(tables, rng)
         agent = agent_of(problem_of(tables, known), **ridges(number))
@@ -88,7 +86,7 @@ def test_engine_agrees_with_the_reference(batch: int, seed: int) -> None:
         faults, masks = faults_of(agent.plan, reference)
         assert not faults, (number, faults[:5])
         mixed += len(masks) == 2
-    assert mixed >= 0.2 * BATCH, "where all or nothing is certified little is proved"
+    assert mixed >= 0.2 * PROBLEMS, "where all or nothing is certified little is proved"
     assert several >= 2
 
 

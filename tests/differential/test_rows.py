@@ -39,7 +39,7 @@ def tables_of(tables: Tables, rows: str, rng: np.random.Generator, stretch: floa
 @pytest.mark.parametrize("rows", MOST_ROWS)
 def test_certified_learner_agrees_with_the_reference(rows: str, seed: int) -> None:
     tallies, forbidden = [], 0
-    for number in range(10):
+    for number in range(6):
         rng = np.random.default_rng([seed, number, 5])
         tables, chosen = tables_of(random_tables(number + 100_000 * seed), rows, rng), options(number)
         agent, reference = sf.LsviNew(problem_of(tables), P, **chosen), Reference(tables, P, **chosen)
@@ -52,7 +52,9 @@ def test_certified_learner_agrees_with_the_reference(rows: str, seed: int) -> No
 @pytest.mark.parametrize("rows", MOST_ROWS)
 def test_directed_exploration_agrees_with_the_reference(rows: str, seed: int) -> None:
     tally, moved = Comparison(), 0
-    for number in range(8):
+    for number in range(12):
+        if number >= 5 and moved:
+            break
         rng, chosen = np.random.default_rng([seed, number, 6]), directed_options(number)
         tables = tables_of(random_tables(number + 100_000 * seed), rows, rng)
         tables = replace(tables, reward={key: 0.9 * r + 0.1 * float(rng.random()) for key, r in tables.reward.items()})
@@ -73,7 +75,7 @@ def test_directed_exploration_agrees_with_the_reference(rows: str, seed: int) ->
 @pytest.mark.parametrize("rows", MOST_ROWS)
 def test_paper_learner_agrees_with_the_reference(rows: str, seed: int) -> None:
     tallies = []
-    for number in range(8):
+    for number in range(6):
         rng = np.random.default_rng([seed, number, 7])
         tables = tables_of(random_paper_tables(number + 100_000 * seed), rows, rng, stretch=0.0)
         chosen = {**random_paper_settings(number), "initial_episodes": 0}
@@ -86,18 +88,19 @@ def test_paper_learner_agrees_with_the_reference(rows: str, seed: int) -> None:
 @pytest.mark.parametrize("change", ["forbidden", "rows"])
 def test_a_rule_that_is_left_out_would_be_seen(change: str, seed: int) -> None:
     """Negative control: a reference that forbids nothing, or looks at one row of a pair only, differs somewhere."""
-    seen = 0
-    for number in range(12):
-        rng = np.random.default_rng([seed, number, 8])
-        tables = tables_of(random_tables(number + 100_000 * seed), "several rows", rng)
-        agent = sf.LsviNew(problem_of(tables), P, exploration="ideas", replan_growth=0.0, ridges=EVEN)
-        driver = Reference(tables, P, replan_growth=0.0, ridges=EVEN)
-        for episode in random_history(tables, driver, 15, rng):
-            feed(agent, episode)
-        pair_rows = dict.fromkeys(tables.pairs(), 1) if change == "rows" else tables.pair_rows
-        forbidden = set() if change == "forbidden" else tables.forbidden
-        other = Reference(replace(tables, pair_rows=pair_rows, forbidden=forbidden), P, ridges=EVEN)
-        other.cost_rows, other.value_rows = driver.cost_rows, driver.value_rows
-        other._make_plan()
-        seen += any(agent.plan.certified(*pair) != yes for pair, yes in other.plan.certified.items())
-    assert seen > 0
+    assert any(differs(number, change, seed) for number in range(12))
+
+
+def differs(number: int, change: str, seed: int) -> bool:
+    rng = np.random.default_rng([seed, number, 8])
+    tables = tables_of(random_tables(number + 100_000 * seed), "several rows", rng)
+    agent = sf.LsviNew(problem_of(tables), P, exploration="ideas", replan_growth=0.0, ridges=EVEN)
+    driver = Reference(tables, P, replan_growth=0.0, ridges=EVEN)
+    for episode in random_history(tables, driver, 15, rng):
+        feed(agent, episode)
+    pair_rows = dict.fromkeys(tables.pairs(), 1) if change == "rows" else tables.pair_rows
+    forbidden = set() if change == "forbidden" else tables.forbidden
+    other = Reference(replace(tables, pair_rows=pair_rows, forbidden=forbidden), P, ridges=EVEN)
+    other.cost_rows, other.value_rows = driver.cost_rows, driver.value_rows
+    other._make_plan()
+    return any(agent.plan.certified(*pair) != yes for pair, yes in other.plan.certified.items())

@@ -46,7 +46,7 @@ def compare(world: sf.World) -> tuple[int, int]:
 def test_safe_sets_are_those_of_storm(size: tuple[int, int, int, int, int, float], seed: int) -> None:
     layers, states, actions, successors, limits, unsafe = size
     safe = not_safe = 0
-    for draw in range(20 if layers * states < 1000 else 3):
+    for draw in range(8 if layers * states < 1000 else 2):
         world = random_world(
             np.random.default_rng([seed, draw, layers, states]),
             horizon=layers,

@@ -63,40 +63,52 @@ class Ellipsoid:
         return np.asarray(self.root.T @ self.root, float)
 
 
+def pull_of(gram: Vector, beside: Vector) -> Vector:
+    """G A⁻¹, A = G + λN."""
+    return _solved(gram.astype(np.longdouble) + beside, gram).T
+
+
 def noise_and_ball(
-    gram: Vector, b: Vector, beside: Vector, length: float, R: float, c: float, told_less: float = 0.0
-) -> tuple[Ellipsoid, Vector]:
-    """(S3) for one c, A = G + λN, without a decomposition; and G A⁻¹. What the data tell of the radius is taken to be
-    shorter by told_less."""
+    gram: Vector,
+    b: Vector,
+    beside: Vector,
+    pull: Vector,
+    length: float,
+    R: float,
+    c: float,
+    told_less: float = 0.0,
+) -> Ellipsoid:
+    """(S3) for one c, A = G + λN, without a decomposition; pull is G A⁻¹. What the data tell of the radius is taken to
+    be shorter by told_less."""
     G, b = gram.astype(np.longdouble), b.astype(np.longdouble)
-    A = G + beside
-    pull = _solved(A, G).T  # G A⁻¹
-    inverse = pull @ G + c * np.eye(len(b))  # W⁻¹
-    told = max(0.0, math.sqrt(c * (b @ _solved(c * A + G @ G, b[:, None])[:, 0])) - told_less)
+    root = _root_of_inverse(pull @ G + c * np.eye(len(b)))  # of W
+    told = max(0.0, math.sqrt(c * (b @ _solved(c * (G + beside) + G @ G, b[:, None])[:, 0])) - told_less)
     square = R * R + c * length * length - told * told
     radius = math.sqrt(square) if square >= 0.0 else math.nan
-    return Ellipsoid(_root_of_inverse(inverse), _solved(inverse, (pull @ b)[:, None])[:, 0], radius), pull
+    return Ellipsoid(root, root.T @ (root @ (pull @ b)), radius)
 
 
 def _root_of_inverse(matrix: Vector) -> Vector:
     """K⁻¹ of matrix = KKᵀ, K a lower triangle: K⁻ᵀK⁻¹ is the inverse."""
-    K = np.zeros_like(matrix)
+    K, inverse = np.zeros_like(matrix), np.eye(len(matrix), dtype=matrix.dtype)
     for k in range(len(matrix)):
         column = matrix[k:, k] - K[k:, :k] @ K[k, :k]
         K[k:, k] = column / np.sqrt(column[0])
-    return _solved(K, np.eye(len(K)))
+        inverse[k, : k + 1] = (inverse[k, : k + 1] - K[k, :k] @ inverse[:k, : k + 1]) / K[k, k]
+    return inverse
 
 
 def _solved(matrix: Vector, right: Vector) -> Vector:
     """matrix⁻¹ right, by elimination, with all the digits that there are: c may be tiny beside G."""
     both = np.hstack([matrix, right.astype(np.longdouble)])
     for i in range(len(matrix)):
-        k = i + int(np.argmax(abs(both[i:, i])))
-        both[[i, k]] = both[[k, i]]
+        k = i + int(abs(both[i:, i]).argmax())
+        if k != i:
+            both[[i, k]] = both[[k, i]]
         both[i] /= both[i, i]
-        others = both[:, i].copy()
+        others = both[:, i, None].copy()
         others[i] = 0.0
-        both -= np.outer(others, both[i])
+        both[:, i:] -= others * both[i, i:]
     return np.asarray(both[:, len(matrix) :])
 
 
@@ -148,8 +160,8 @@ class Counted:
 
 def dual_ellipsoids(gram: Vector, b: Vector, beside: Beside, length: float, R: float) -> list[Ellipsoid]:
     """Noise and ball, for every c."""
-    multipliers = (0.01, 0.1, 1.0, 10.0)
-    return [noise_and_ball(gram, b, beside.matrix, length, R, k * (R / length) ** 2)[0] for k in multipliers]
+    multipliers, pull = (0.01, 0.1, 1.0, 10.0), pull_of(gram, beside.matrix)
+    return [noise_and_ball(gram, b, beside.matrix, pull, length, R, k * (R / length) ** 2) for k in multipliers]
 
 
 def count_visits(
@@ -172,8 +184,8 @@ def count_visits(
             rest += error * error
     gram = sum((np.outer(z, z).astype(np.longdouble) for _, z, _ in rows), np.zeros((len(b), len(b)), np.longdouble))
     R = max(R, least_noise(length, beside))
-    c = 0.01 * (R / length) ** 2
-    noise, pull = noise_and_ball(gram, b, beside.matrix, length, R, c, told_less=whole)
+    c, pull = 0.01 * (R / length) ** 2, pull_of(gram, beside.matrix)
+    noise = noise_and_ball(gram, b, beside.matrix, pull, length, R, c, told_less=whole)
     M = noise.root.T @ (noise.root @ pull)
     moves = [(amount, M @ z) for amount, z in visits.values()]
     return Counted(noise, moves, math.sqrt(rest), pull @ gram)
