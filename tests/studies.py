@@ -367,7 +367,7 @@ def opener(path: Path, world: sf.World) -> Callable[..., sf.Study]:
     return open_it
 
 
-def learnt(study: sf.Study, world: sf.World, episodes: int = 150, seed: int = 0) -> sf.Study:
+def learnt(study: sf.Study, world: sf.World, episodes: int = 80, seed: int = 0) -> sf.Study:
     """A study that has seen enough to leave the fallback."""
     go_on(study, Plant(world, seed), episodes)
     return study

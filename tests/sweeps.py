@@ -68,7 +68,7 @@ def wait_until(happened: Any, seconds: float = 120) -> None:
         time.sleep(0.01)
 
 
-EPISODES, SEEDS = 300, (0, 1)
+EPISODES, SEEDS = 150, (0, 1)
 
 
 def make_runs(root: Path, world: str = "thermal/testing", agents: tuple[str, ...] = ("lsvi-new", "fallback")) -> Path:

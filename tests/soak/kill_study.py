@@ -5,7 +5,7 @@ The plant answers by episode and layer alone, so that an uninterrupted study can
 * every tell that was acknowledged before the kill is in the journal, as it was told;
 * every action that was offered before is offered again with the very same content while it is pending.
 
-At the end the state equals that of an uninterrupted study, bit for bit. A few dozen kills of this kind are part of
+At the end the state equals that of an uninterrupted study, bit for bit. A few kills of this kind are part of
 ``make test`` (``tests/unit/test_study_crash.py``), as is the loss of everything that was not synced, which no kill
 shows.
 """

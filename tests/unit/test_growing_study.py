@@ -65,7 +65,7 @@ def test_a_study_goes_on_from_its_files_alone_and_grows_again_with_its_functions
     with sf.Study.open(path, make()) as study:  # replayed from the first record
         assert study.status()["certified_pairs"] >= before["certified_pairs"]
         assert study.problem.growth is not None
-        play(study, 30, rng)
+        play(study, 12, rng)
         after = study.status()
     with sf.Study.open(path) as study:
         again = study.status()

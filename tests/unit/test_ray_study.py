@@ -361,7 +361,7 @@ def test_random_ray_problems_are_audited_clean(number: int, tmp_path: Path, seed
     tables = ray_tables(number, seed)
     world = sf.World(ray_problem(tables), transition=tables.mu, cost=tables.gamma)
     with opened(tmp_path / "r.study", world.problem, monitor_factory=Calm) as study:
-        go_on(study, Plant(world, seed), 25)
+        go_on(study, Plant(world, seed), 12)
     report = sf.audit(tmp_path / "r.study")
     assert report.clean, str(report)
 

@@ -65,9 +65,9 @@ def edited(document: Any, path: tuple[Any, ...], value: Any) -> str:
 
 
 def edits(document: Any, every: bool) -> Iterator[tuple[str, str]]:
-    """(what was changed, the file's new text). Unless ``every``, each place gets a third of the values in turn."""
+    """(what was changed, the file's new text). Unless ``every``, each place gets a sixth of the values in turn."""
     for n, path in enumerate(places(document)):
-        for value in VALUES if every else VALUES[n % 3 :: 3]:
+        for value in VALUES if every else VALUES[n % 6 :: 6]:
             yield f"{path} = {'missing' if value is MISSING else repr(value)[:40]}", edited(document, path, value)
 
 

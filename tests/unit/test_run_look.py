@@ -40,7 +40,6 @@ def test_a_report_of_ones_own_runs_has_the_explorer(runs: list[sf.Run], tmp_path
     assert 'id="picture"' in page
     data = json.loads(page.partition('id="data">')[2].partition("</script>")[0])
     assert [plan["number"] for plan in data["explorer"]["plans"]][-1] == runs[0].plan.number  # type: ignore[union-attr]
-    assert (tmp_path / "y.html") == runs[0].report(tmp_path / "y.html")
 
 
 def test_runs_go_together_by_agent_and_options(world: sf.World, runs: list[sf.Run]) -> None:
@@ -122,7 +121,7 @@ def test_an_exported_value_is_exact_and_within_its_bounds(runs: list[sf.Run], tm
 def test_bounds_of_a_value_hold_whatever_the_optimism(seed: int) -> None:
     """On drawn worlds, with a planner that is hardly optimistic: the written bounds use the whole radius."""
     held = 0
-    for number in range(6):
+    for number in range(4):
         world = certified_world(60 * seed + number)
         run = sf.run(sf.LsviNew(world.problem, optimism=0.01), world, 40, seed)
         if not run.value_event:

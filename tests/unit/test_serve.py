@@ -147,10 +147,10 @@ def test_a_wider_problem_is_sent_as_its_document(tmp_path: Path) -> None:
 
 def test_kills_lose_nothing_and_count_nothing_twice(tmp_path: Path, seed: int) -> None:
     """A few of the 200 of ``make soak``."""
-    found = kill_server_often(tmp_path, 6, seed)
-    assert found.kills == 6
+    found = kill_server_often(tmp_path, 3, seed)
+    assert found.kills == 3
     assert found.finished >= 1  # how many fit between the kills depends on the machine
-    assert found.answering >= 3
+    assert found.answering >= 1
 
 
 # --- rubbish --------------------------------------------------------------------------------------------
@@ -212,13 +212,13 @@ def rubbish(rng: np.random.Generator, server: Served) -> bytes:
     return head + b"Connection: close\r\nContent-Length: %s\r\n\r\n%s" % (length or str(len(body)).encode(), body)
 
 
-def test_a_thousand_malformed_requests(server: Served, seed: int) -> None:
+def test_hundreds_of_malformed_requests(server: Served, seed: int) -> None:
     """4xx with a reason, never a 500; the study is as it was, and the server's memory too."""
     rng, before = np.random.default_rng(seed), records_of(server.path)
     counts: dict[int, int] = {}
     memory = 0.0
-    for n in range(1000):
-        if n == 300:
+    for n in range(400):
+        if n == 120:
             memory = server.memory()
         request = rubbish(rng, server)
         try:
@@ -233,7 +233,7 @@ def test_a_thousand_malformed_requests(server: Served, seed: int) -> None:
         body = reply.partition(b"\r\n\r\n")[2]
         assert body.strip(), (request[:300], reply[:300])
     assert {400, 401, 404, 405, 409, 413, 421, 422} <= set(counts)
-    assert sum(counts.values()) > 700
+    assert sum(counts.values()) > 280
     assert records_of(server.path) == before
     assert server.memory() < memory + 30
     assert server.caller("plant").status()["next"] == "begin"

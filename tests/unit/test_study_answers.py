@@ -55,7 +55,7 @@ def promise_of_the_next_offer(study: sf.Study) -> dict[str, Any]:
 
 def raised_limit(opened: Any, world: sf.World, cost: float = 0.9) -> sf.Study:
     """A study that has learnt, and whose fallback then measures far above the limit of 0.5."""
-    study = learnt(opened(monitor_factory=None), world, 60)
+    study = learnt(opened(monitor_factory=None), world, 25)
     assert not study.safe_mode
     waits(study, cost)
     assert [alarm["alarm"] for alarm in study.status()["alarms"]] == ["limit"]
@@ -141,7 +141,7 @@ def test_noise_that_explains_the_measurement_brings_the_promise_back(opened: Any
     certificate = promise_of_the_next_offer(study)
     assert certificate["restored"] == {"record": records, "by": ["larger noise"]}
     assert certificate["promise"] == f"every step since record {records} safe with probability ≥ 0.95 (larger noise)"
-    go_on(study, Plant(world, 4), study.standing.episodes + 30)
+    go_on(study, Plant(world, 4), study.standing.episodes + 10)
     study.close()
     assert clean(path).promise == f"every step since record {records} (larger noise)"
 
@@ -153,7 +153,7 @@ def test_a_study_declared_anew_opens_with_either_problem_and_from_a_snapshot(
     go_on(study, Plant(world, 0), 30)
     waits(study, 0.9)
     study.acknowledge("a worse sensor", noise=0.4)
-    go_on(study, Plant(world, 1), 50)
+    go_on(study, Plant(world, 1), 42)
     state, current = fingerprint(study), study.problem
     study.close()
     for problem in (world.problem, current, None):
@@ -265,7 +265,7 @@ def test_noise_in_the_file_that_explains_nothing_is_found(opened: Any, path: Pat
 
 
 def left_support(opened: Any, world: sf.World) -> sf.Study:
-    study = learnt(opened(), world)
+    study = learnt(opened(), world, 25)
     with study.episode("s") as ep:
         assert ep.ask().action == "heat"
         ep.tell("cold", 0.2)
@@ -289,7 +289,7 @@ def test_a_support_that_holds_the_transition_brings_the_promise_back(opened: Any
     assert study.tell(offer.ask_id, "cold", 0.2).alarm is None
     study.abort("enough")
     assert study.status()["cost_rows"][0] == rows[0] + 1
-    go_on(study, Plant(kettle(wider=True), 3), study.standing.episodes + 20)
+    go_on(study, Plant(kettle(wider=True), 3), study.standing.episodes + 8)
     state = fingerprint(study)
     study.close()
     assert fingerprint(opened()) == state

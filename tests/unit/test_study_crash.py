@@ -22,7 +22,7 @@ class Forgetful(LossyDisk):
         self._touch()
 
 
-@pytest.mark.parametrize("i", range(6))
+@pytest.mark.parametrize("i", range(3))
 def test_no_acknowledged_tell_is_lost_when_the_power_fails(tmp_path: Path, seed: int, i: int) -> None:
     """The disk loses everything that was not synced, at a random touch, again and again."""
     assert survive(tmp_path, 100 * seed + i, LossyDisk) > 3
@@ -101,8 +101,8 @@ def test_a_journal_that_is_not_synced_would_be_caught(tmp_path: Path, seed: int)
         survive(tmp_path, seed, Forgetful, shortest=30, longest=60)
 
 
-def test_killed_dozens_of_times_it_ends_as_if_nothing_had_happened(tmp_path: Path, seed: int) -> None:
+def test_killed_again_and_again_it_ends_as_if_nothing_had_happened(tmp_path: Path, seed: int) -> None:
     """Real processes, real ``kill -9``, most of them in the middle of an fsync; ``make soak`` does it 500 times."""
-    kills, finished = kill_often(tmp_path, 24, seed, episodes=25, longest=0.15)
-    assert kills == 24
+    kills, finished = kill_often(tmp_path, 8, seed, episodes=15, longest=0.15)
+    assert kills == 8
     assert finished >= 1
