@@ -209,7 +209,7 @@ def test_a_nan_certifies_nothing() -> None:
 def test_rounding_never_lowers_an_upper_bound(seed: int) -> None:
     """Two blocks of extreme matrices, against 50 digits of the whole block-diagonal one."""
     rng = np.random.default_rng([seed, 31])
-    needed = 0
+    widened = 0
     with mpmath.workdps(50):
         for _ in range(60):
             (gram, target, x, ridge, ratio, limit), (other, other_target, *_, wide) = extreme(rng), extreme(rng)
@@ -247,5 +247,5 @@ def test_rounding_never_lowers_an_upper_bound(seed: int) -> None:
                 )
             )
             assert mpmath.mpf(upper) >= exact, (ratio, float(exact), upper)
-            needed += not mpmath.mpf(bare) >= exact
-    assert needed >= 2  # without the guard, rounding would have certified
+            widened += upper > bare
+    assert widened > 30  # the guard is there; that it must be: test_cost_bounds

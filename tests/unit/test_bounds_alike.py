@@ -21,10 +21,6 @@ TRUE = np.array([0.2, 0.1, 0.15, -0.3])
 BOX = [(0.0, 0.4), (-0.2, 0.3), (0.1, 0.5), (-0.5, 0.5)]
 LIMITS: dict[str, list[sf.Limit]] = {
     "norm": [sf.Limit("a", bound=1.0, noise=0.1, norm=1.0)],
-    "model error": [
-        sf.Limit("a", bound=1.0, noise=0.05, norm=2.0, misspecification=0.05),
-        sf.Limit("b", bound=1.0, noise=0.1, norm=1.0, misspecification=0.02),
-    ],
     "prior": [sf.Limit("a", bound=1.0, noise=0.1, prior=BOX)],
     "families": [
         sf.Limit("a", bound=1.0, noise=0.1, norm=0.9, prior=BOX, misspecification=0.01),
@@ -69,14 +65,7 @@ def learnt(problem: sf.Problem) -> sf.LsviNew:
 
 @pytest.mark.parametrize(
     ("name", "anchored", "stationary"),
-    [
-        ("norm", False, True),
-        ("model error", True, False),
-        ("prior", False, False),
-        ("prior", True, True),
-        ("families", True, True),
-        ("families", False, False),
-    ],
+    [("prior", True, False), ("families", True, True), ("families", False, False)],
 )
 def test_blocks_give_the_bounds_of_one_matrix(name: str, anchored: bool, stationary: bool) -> None:
     limits = LIMITS[name]

@@ -13,7 +13,7 @@ from surefoot.errors import InvalidInput
 from surefoot.model.labels import Label
 from surefoot.reports.classes import Class, classify
 from surefoot.reports.pictures.style import DARK, LIGHT
-from surefoot.reports.wording import state_rows, with_words, wording_of
+from surefoot.reports.wording import with_words, wording_of
 from surefoot.worlds.registry import FAMILIES
 
 TESTING = [next(iter(family.ids())) for family in FAMILIES]
@@ -106,13 +106,6 @@ def test_what_is_allowed_but_unsafe_is_a_class_of_its_own() -> None:
     world = sf.worlds.make("thermal/testing")
     plan = sf.run(sf.agents.make("slucb-qvi", world.problem), world, episodes=400, seed=0).plan
     assert classify(world, plan).count()[Class.WRONG] > 0
-
-
-def test_rows_follow_the_size_of_labels() -> None:
-    rows = state_rows(sf.worlds.make("thermal/testing").problem)
-    labels = sf.worlds.make("thermal/testing").problem.naming.states
-    assert all(row == labels[h][i] for h, column in enumerate(rows) for i, row in enumerate(column))
-    assert state_rows(sf.worlds.make("figure1").problem)[-1] == [1.0]  # "end", in the middle of three
 
 
 def test_the_registry_names_its_worlds() -> None:

@@ -28,9 +28,23 @@ def close(value: Any) -> Any:
 LIMITS = [sf.Limit("a", bound=1.0, noise=0.1, norm=1.0), sf.Limit("b", bound=2.0, noise=0.1, norm=1.0)]
 
 
-def test_slack_is_what_the_anchor_leaves() -> None:
+def test_slack_is_what_the_anchor_of_the_step_leaves_of_its_bound_or_one() -> None:
     problem = corridor({"x": [1.0]}, LIMITS, anchor=([1.0], [0.75, -0.5]), terminal=[1.0])
     assert slacks(problem, None).tolist() == [[0.25, 2.5]] * 2
+    anchors = {0: ([1.0], [0.5]), 1: None, 2: ([1.0], [0.25])}
+    by_step = sf.Problem.from_functions(
+        horizon=3,
+        start="s",
+        actions=lambda h, s: ["x"],
+        successors=lambda h, s, a: ["s"],
+        reward=lambda h, s, a: 0.0,
+        cost_features=lambda h, s, a, s2: [1.0],
+        terminal_cost_features=lambda s: [1.0],
+        fallback=lambda h, s: "x",
+        limits=sf.Limit("a", bound=[1.0, 0.5, 0.75], noise=0.1, norm=1.0),
+        anchor=lambda h: anchors[h],
+    )
+    assert slacks(by_step, None).tolist() == [[0.5], [1.0], [0.5]]
 
 
 def test_given_slack_overrides_both() -> None:

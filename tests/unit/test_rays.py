@@ -122,7 +122,7 @@ def test_the_first_plan_opens_as_far_as_the_norm_allows() -> None:
 def test_data_enter_with_the_features_that_were_played(seed: int) -> None:
     """An operator's own intensity is the row that counts, in both regressions, to the last digit."""
     problem = declared(horizon=2, terminal_reward=lambda s: s / 2)
-    agent, other = sf.LsviNew(problem), sf.LsviNew(problem.at(0.125))
+    agent, other = (sf.LsviNew(each, exploration="ideas") for each in (problem, problem.at(0.125)))
     for each, told in ((agent, 0.125), (other, None)):
         each.begin_episode(0)
         each.observe(0, 0, "open", 1, 0.3, **({"intensity": told} if told else {}))
@@ -178,7 +178,7 @@ def test_looking_one_step_ahead_walks_into_the_trap(name: str, seed: int) -> Non
     assert best.value > 1.5 * sf.exact.fallback_value(world)
     blind = sf.LsviNew(world.problem, ideas=["II", "III", "IV"])
     assert sf.run(blind, world, 700, seed).violations.sum() > 0
-    run = sf.run(sf.LsviNew(world.problem), world, 700, seed)
+    run = sf.run(sf.LsviNew(world.problem), world, 1500, seed)
     assert run.cost_event
     assert run.violations.sum() == 0
     assert best.value - run.value[-1] < 0.1 * (best.value - run.fallback_value)

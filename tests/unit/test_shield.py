@@ -20,8 +20,8 @@ from tests.shielded import POLICIES, Random, Watched, play
 PLAYED = [
     ("thermal/testing", "random", "nearest"),
     ("thermal/testing", "tempted", "nearest"),
-    ("driving/testing", "q-learning", "fallback"),
-    ("ablation/look-ahead", "masked", "fallback"),
+    ("driving/testing", "masked", "fallback"),
+    ("ablation/look-ahead", "q-learning", "fallback"),
 ]
 
 
@@ -43,7 +43,7 @@ def test_the_same_policies_break_limits_without_it(name: str, policy: str, seed:
     """The negative control: the test above can fail."""
     world = sf.worlds.make(name)
     witness = sf.exact.Witness(world.env())
-    play(witness, POLICIES[policy](world, seed), 400, seed)
+    play(witness, POLICIES[policy](world, seed), 800, seed)
     assert witness.violations > 10
 
 
