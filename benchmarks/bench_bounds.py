@@ -11,12 +11,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 import surefoot as sf
 from benchmarks.playing import by_seed, played
+from benchmarks.rows import Row, row
 from benchmarks.timing import show
 from surefoot import theory
 from surefoot.estimate.costs import CostBounds
@@ -86,31 +86,30 @@ def regrets(name: str, episodes: int, seed: int) -> Regrets:
     return Regrets(ours, usual, told, sum(int(each.violations.sum()) for each in runs), float(runs[0].best_value))
 
 
-def run(worlds: dict[str, float] = WORLDS, seeds: range = SEEDS, episodes: int = EPISODES) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
+def run(worlds: dict[str, float] = WORLDS, seeds: range = SEEDS, episodes: int = EPISODES) -> list[Row]:
+    found: list[Row] = []
     for name, aim in worlds.items():
         found += rows(name, aim, episodes, by_seed(partial(regrets, name, episodes), seeds))
     return found
 
 
-def rows(name: str, aim: float, episodes: int, found: list[Regrets]) -> list[dict[str, Any]]:
+def rows(name: str, aim: float, episodes: int, found: list[Regrets]) -> list[Row]:
     ours, usual, told = ([getattr(each, kind) for each in found] for kind in ("ours", "usual", "told"))
     return [
-        {
-            "name": f"{name}: regret at {episodes:,} episodes over that with ellipsoids around the estimate",
-            "value": float(np.mean(ours) / np.mean(usual)),
-            "target": aim,
-            "better": "lower",
-            "ours": ours,
-            "usual": usual,
-            "violations": sum(each.violations for each in found),
-        },
-        {
-            "name": f"{name}: price of safety, regret over one episode's worth and that of one told the safe set",
-            "value": float(np.mean(ours) / (np.mean(told) + found[0].best)),
-            "told": told,
-            "share_of_certification": float(1.0 - np.mean(told) / np.mean(ours)),
-        },
+        row(
+            f"{name}: regret at {episodes:,} episodes over that with ellipsoids around the estimate",
+            float(np.mean(ours) / np.mean(usual)),
+            at_most=aim,
+            ours=ours,
+            usual=usual,
+            violations=sum(each.violations for each in found),
+        ),
+        row(
+            f"{name}: price of safety, regret over one episode's worth and that of one told the safe set",
+            float(np.mean(ours) / (np.mean(told) + found[0].best)),
+            told=told,
+            share_of_certification=float(1.0 - np.mean(told) / np.mean(ours)),
+        ),
     ]
 
 

@@ -6,7 +6,6 @@ Ours finds the truly safe states and actions besides values and policy. ``value`
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 import numba
 import numpy as np
@@ -14,6 +13,7 @@ import scipy.sparse as sp
 from quantecon.markov import DiscreteDP, backward_induction
 
 import surefoot as sf
+from benchmarks.rows import Row, row
 from benchmarks.timing import best_of, show
 from surefoot import exact
 from tests.made_worlds import stationary_world
@@ -36,7 +36,7 @@ def as_ddp(world: sf.World) -> DiscreteDP:
         return DiscreteDP(layer.reward, matrix, 1.0, layer.pair_state(), number)
 
 
-def run() -> list[dict[str, Any]]:
+def run() -> list[Row]:
     threads = numba.get_num_threads()
     numba.set_num_threads(1)
     try:
@@ -48,9 +48,7 @@ def run() -> list[dict[str, Any]]:
     return rows + [_against_quantecon(*size, target=1.5, threads=f"{threads} threads") for size in large]
 
 
-def _against_quantecon(
-    states: int, actions: int, successors: int, repeats: int, *, target: float, threads: str
-) -> dict[str, Any]:
+def _against_quantecon(states: int, actions: int, successors: int, repeats: int, *, target: float, threads: str) -> Row:
     world = stationary_world(
         np.random.default_rng(0),
         horizon=PERIODS + 1,
@@ -63,15 +61,14 @@ def _against_quantecon(
     if not np.allclose(values[0], exact.solve(world).values[0], rtol=0, atol=1e-10):
         raise AssertionError("the two disagree: there is nothing to compare")
     ours, theirs = best_of(repeats, lambda: exact.solve(world), lambda: backward_induction(ddp, PERIODS))
-    return {
-        "name": f"(e) backward induction: QuantEcon over ours, {states} × {actions} × {successors}, {threads}",
-        "edges": states * actions * successors,
-        "ours_seconds": ours,
-        "theirs_seconds": theirs,
-        "value": theirs / ours,
-        "target": target,
-        "better": "higher",
-    }
+    return row(
+        f"(e) backward induction: QuantEcon over ours, {states} × {actions} × {successors}, {threads}",
+        theirs / ours,
+        at_least=target,
+        edges=states * actions * successors,
+        ours_seconds=ours,
+        theirs_seconds=theirs,
+    )
 
 
 if __name__ == "__main__":

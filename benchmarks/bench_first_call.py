@@ -13,8 +13,8 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from benchmarks.rows import Row, row
 from benchmarks.timing import show
 
 WATCH = Path(__file__).parent / "watch_compiler"
@@ -54,33 +54,31 @@ def covered(spells: list[tuple[float, float]]) -> float:
     return total
 
 
-def run() -> list[dict[str, Any]]:
+def run() -> list[Row]:
     with tempfile.TemporaryDirectory() as cache:
         cold, warm = demo(Path(cache)), demo(Path(cache))
     if not cold.compiled:
         raise AssertionError("nothing was seen to be compiled with an empty cache: the watch does not work")
     return [
-        {
-            "name": "surefoot demo, warm: seconds spent compiling or loading what is compiled",
-            "value": warm.busy,
-            "target": 1.0,
-            "better": "lower",
-            "compiling_seconds": warm.compiling,
-            "seconds": warm.seconds,
-        },
-        {
-            "name": "surefoot demo, warm: functions that were not in the cache",
-            "value": float(len(warm.compiled)),
-            "target": 0.0,
-            "better": "lower",
-            "names": warm.compiled,
-        },
-        {
-            "name": "surefoot demo, the first time ever: seconds spent compiling",
-            "value": cold.busy,
-            "functions": len(cold.compiled),
-            "seconds": cold.seconds,
-        },
+        row(
+            "surefoot demo, warm: seconds spent compiling or loading what is compiled",
+            warm.busy,
+            at_most=1.0,
+            compiling_seconds=warm.compiling,
+            seconds=warm.seconds,
+        ),
+        row(
+            "surefoot demo, warm: functions that were not in the cache",
+            float(len(warm.compiled)),
+            at_most=0.0,
+            names=warm.compiled,
+        ),
+        row(
+            "surefoot demo, the first time ever: seconds spent compiling",
+            cold.busy,
+            functions=len(cold.compiled),
+            seconds=cold.seconds,
+        ),
     ]
 
 

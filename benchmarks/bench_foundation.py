@@ -10,6 +10,7 @@ import subprocess
 import sys
 from typing import Any
 
+from benchmarks.rows import Row, row
 from benchmarks.timing import show
 
 _ARRAYS = """
@@ -44,29 +45,28 @@ _MEMORY = (
 _IMPORT = "import time; begin = time.perf_counter(); import {0}; print(time.perf_counter() - begin)"
 
 
-def run() -> list[dict[str, Any]]:
+def run() -> list[Row]:
     return [_build(), _import("surefoot"), _import("surefoot.exact"), _import("numpy")]
 
 
-def _build() -> dict[str, Any]:
+def _build() -> Row:
     seconds = min(float(_child(_SECONDS)) for _ in range(5))
     size, kept, peak = _child(_MEMORY)
-    return {
-        "name": "building a problem of 1e6 triplets from arrays: peak memory over its arrays",
-        "ours_seconds": seconds,
-        "array_bytes": size,
-        "peak_bytes": peak,  # on top of the arrays themselves
-        "kept_bytes": kept,
-        "value": (size + peak) / size,  # peak memory, in units of the arrays
-        "target": 2.5,
-        "better": "lower",
-    }
+    return row(
+        "building a problem of 1e6 triplets from arrays: peak memory over its arrays",
+        (size + peak) / size,
+        at_most=2.5,
+        ours_seconds=seconds,
+        array_bytes=size,
+        peak_bytes=peak,
+        kept_bytes=kept,
+    )
 
 
-def _import(module: str) -> dict[str, Any]:
+def _import(module: str) -> Row:
     seconds = min(float(_child(_IMPORT.format(module))) for _ in range(5))
-    aim = {"target": 0.3, "better": "lower"} if module == "surefoot" else {}
-    return {"name": f"import {module}: seconds", "value": seconds, **aim}
+    aim = 0.3 if module == "surefoot" else None
+    return row(f"import {module}: seconds", seconds, at_most=aim)
 
 
 def _child(code: str) -> Any:

@@ -8,9 +8,9 @@ The plant is ``walk/long``: 40 steps on an endless track. Listed whole, its grap
 from __future__ import annotations
 
 import time
-from typing import Any
 
 import surefoot as sf
+from benchmarks.rows import Row, row
 from benchmarks.timing import show
 from surefoot.model.appended import Appended
 
@@ -24,7 +24,7 @@ def bytes_held(problem: sf.Problem) -> int:
     return sum(room.held for room in rooms) + sum(layer.successor.nbytes for layer in problem.graph.layers)
 
 
-def run(episodes: int = 200, seed: int = 0, budget: int = BUDGET) -> list[dict[str, Any]]:
+def run(episodes: int = 200, seed: int = 0, budget: int = BUDGET) -> list[Row]:
     warm = sf.worlds.make("walk/small", horizon=5)  # compiles
     sf.run(sf.LsviNew(warm.problem), warm, 20, seed)
     began = time.perf_counter()
@@ -44,41 +44,16 @@ def run(episodes: int = 200, seed: int = 0, budget: int = BUDGET) -> list[dict[s
     problem = found.plan.problem
     states = problem.graph.n_all_states
     return [
-        {
-            "name": "walk/long: seconds from the functions to the first action",
-            "value": first,
-            "target": 5.0,
-            "better": "lower",
-        },
-        {
-            "name": f"walk/long: seconds of the first growth, to {after:,} states, and its plan",
-            "value": grown,
-            "target": 5.0,
-            "better": "lower",
-        },
-        {
-            "name": f"walk/long: states held, of a budget of {budget:,}",
-            "value": states,
-            "target": budget,
-            "better": "lower",
-        },
-        {
-            "name": "walk/long: bytes of arrays per state, spare room included",
-            "value": bytes_held(problem) / states,
-            "target": 1_000.0,
-            "better": "lower",
-        },
-        {
-            "name": f"walk/long: violations in {episodes} episodes",
-            "value": float(found.violations.sum()),
-            "target": 0.0,
-            "better": "lower",
-        },
+        row("walk/long: seconds from the functions to the first action", first, at_most=5.0),
+        row(f"walk/long: seconds of the first growth, to {after:,} states, and its plan", grown, at_most=5.0),
+        row(f"walk/long: states held, of a budget of {budget:,}", states, at_most=budget),
+        row("walk/long: bytes of arrays per state, spare room included", bytes_held(problem) / states, at_most=1_000.0),
+        row(f"walk/long: violations in {episodes} episodes", float(found.violations.sum()), at_most=0.0),
         *_beside_the_whole(seed, 5 * episodes // 2),
     ]
 
 
-def _beside_the_whole(seed: int, episodes: int) -> list[dict[str, Any]]:
+def _beside_the_whole(seed: int, episodes: int) -> list[Row]:
     """walk/small with 12 steps, once growing and once whole, one after the other."""
     seconds, regret, states = [], [], []
     for grows in (False, True, False, True):
@@ -90,13 +65,12 @@ def _beside_the_whole(seed: int, episodes: int) -> list[dict[str, Any]]:
         regret.append(float(found.regret.sum()))
         states.append(agent.problem.graph.n_all_states)
     return [
-        {
-            "name": f"walk/small: seconds growing to {states[1]:,} states over seconds with all {states[0]:,}",
-            "value": (seconds[1] + seconds[3]) / (seconds[0] + seconds[2]),
-        },
-        {"name": f"walk/small: regret growing over regret with the whole graph, {episodes} episodes",
-         "value": regret[1] / regret[0]},
-    ]  # fmt: skip
+        row(
+            f"walk/small: seconds growing to {states[1]:,} states over seconds with all {states[0]:,}",
+            (seconds[1] + seconds[3]) / (seconds[0] + seconds[2]),
+        ),
+        row(f"walk/small: regret growing over regret with the whole graph, {episodes} episodes", regret[1] / regret[0]),
+    ]
 
 
 if __name__ == "__main__":

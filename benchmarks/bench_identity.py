@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numba
 import numpy as np
 
 import surefoot as sf
 from benchmarks.playing import played
 from benchmarks.problems import learned, random_problem
-from benchmarks.rows import not_measured
+from benchmarks.rows import Row, not_measured, row
 from benchmarks.timing import show
 from surefoot.runs.run import Run
 from tests.alike import plan_arrays
@@ -18,11 +16,11 @@ from tests.alike import plan_arrays
 Arrays = list[np.ndarray]
 
 
-def run() -> list[dict[str, Any]]:
+def run() -> list[Row]:
     return [threads(), ways_of_playing()]
 
 
-def threads() -> dict[str, Any]:
+def threads() -> Row:
     """A plan large enough that its kernels do use the threads they are given."""
     name = "the same plan made by 1 thread and by 2: arrays that differ"
     if numba.get_num_threads() < 2:
@@ -39,7 +37,7 @@ def threads() -> dict[str, Any]:
     return _row(name, *plans)
 
 
-def ways_of_playing(episodes: int = 2_000) -> dict[str, Any]:
+def ways_of_playing(episodes: int = 2_000) -> Row:
     world = sf.worlds.make("thermal/small")
     runs = [played(sf.LsviNew(world.problem), world, episodes, compiled=compiled) for compiled in (True, False)]
     return _row("the same run compiled and step by step: arrays that differ", *map(_record, runs))
@@ -51,18 +49,13 @@ def _record(run: Run) -> Arrays:
     return [*run.episodes_table.columns().values(), *plans, *plan_arrays(run.plan)]
 
 
-def _row(name: str, one: Arrays, two: Arrays) -> dict[str, Any]:
+def _row(name: str, one: Arrays, two: Arrays) -> Row:
     same = [
         a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes() for a, b in zip(one, two, strict=True)
     ]
-    return {
-        "name": name,
-        "value": float(same.count(False)),
-        "target": 0.0,
-        "better": "lower",
-        "arrays": len(same),
-        "numbers": int(sum(array.size for array in one)),
-    }
+    return row(
+        name, float(same.count(False)), at_most=0.0, arrays=len(same), numbers=int(sum(array.size for array in one))
+    )
 
 
 if __name__ == "__main__":

@@ -30,6 +30,7 @@ from threadpoolctl import threadpool_limits
 import surefoot as sf
 from benchmarks.numpy_plan import numpy_plan
 from benchmarks.problems import learned, random_problem
+from benchmarks.rows import Row, row
 from benchmarks.rows_per_pair import rows_per_pair
 from benchmarks.timing import best_of, show
 from surefoot.plan.confidence import default_ridge
@@ -121,7 +122,7 @@ def _agent(triplets: int, dim: int, horizon: int = HORIZON, **options: Any) -> s
     return agent
 
 
-def against_the_limit() -> list[dict[str, Any]]:
+def against_the_limit() -> list[Row]:
     """(a) and (b): one plan, its floor, and plain NumPy."""
     speed = bandwidth()
     rows = []
@@ -138,43 +139,38 @@ def against_the_limit() -> list[dict[str, Any]]:
         size, work = counts(agent)
         floor, hard = max(size / speed, work / flops_per_second), max(size / speed, work / cached)
         rows.append(
-            {
-                "name": f"(a) plan at {triplets:,} triplets per step, {dim} features: time over its floor",
-                "value": seconds / floor,
-                "target": target,
-                "better": "lower",
-                "seconds": seconds,
-                "floor_seconds": floor,
-                "bytes_seconds": size / speed,
-                "flops_seconds": work / flops_per_second,
-                "numpy_seconds": plain,
-                "size": f"{triplets:,} × {dim}",
-                "bytes": size,
-                "flops": work,
-                "bandwidth": speed,
-                "product_rate": flops_per_second,
-                "hard_seconds": hard,
-                "cached_product_rate": cached,
-            }
+            row(
+                f"(a) plan at {triplets:,} triplets per step, {dim} features: time over its floor",
+                seconds / floor,
+                at_most=target,
+                seconds=seconds,
+                floor_seconds=floor,
+                bytes_seconds=size / speed,
+                flops_seconds=work / flops_per_second,
+                numpy_seconds=plain,
+                size=f"{triplets:,} × {dim}",
+                bytes=size,
+                flops=work,
+                bandwidth=speed,
+                product_rate=flops_per_second,
+                hard_seconds=hard,
+                cached_product_rate=cached,
+            )
         )
         rows.append(
-            {
-                "name": f"(a) plan at {triplets:,} × {dim}: time over its hard floor, products in the cache",
-                "value": seconds / hard,
-            }
+            row(f"(a) plan at {triplets:,} × {dim}: time over its hard floor, products in the cache", seconds / hard)
         )
         rows.append(
-            {
-                "name": f"(b) plan at {triplets:,} × {dim}: plain NumPy over ours",
-                "value": plain / seconds,
-                "target": 8.0 if triplets == 1_000_000 else None,
-                "better": "higher",
-            }
+            row(
+                f"(b) plan at {triplets:,} × {dim}: plain NumPy over ours",
+                plain / seconds,
+                at_least=8.0 if triplets == 1_000_000 else None,
+            )
         )
     return rows
 
 
-def with_a_gap() -> list[dict[str, Any]]:
+def with_a_gap() -> list[Row]:
     """A plan that explores, against its own hard floor and against a plan of bonuses with three even ridges and one
     multiplier of the ball: the plans before there were gaps. In processor time on one thread, so that a busy machine
     matters little."""
@@ -204,26 +200,24 @@ def with_a_gap() -> list[dict[str, Any]]:
         if hoped is None or not hoped.gap > 0:
             raise AssertionError("there is no gap: nothing to measure")
         rows += [
-            {
-                "name": f"(a) plan with a gap at {size}: processor time over its hard floor",
-                "value": seconds[1] / (rate * counts(agents[1])[1]),
-                "target": target,
-                "better": "lower",
-                "gap": hoped.gap,
-            },
-            {
-                "name": f"(a) plan with a gap at {size}: processor time over a plan of bonuses and three ellipsoids",
-                "value": seconds[1] / seconds[0],
-                "target": 1.5 if triplets == 1_000_000 else None,
-                "better": "lower",
-                "seconds": seconds,
-            },
+            row(
+                f"(a) plan with a gap at {size}: processor time over its hard floor",
+                seconds[1] / (rate * counts(agents[1])[1]),
+                at_most=target,
+                gap=hoped.gap,
+            ),
+            row(
+                f"(a) plan with a gap at {size}: processor time over a plan of bonuses and three ellipsoids",
+                seconds[1] / seconds[0],
+                at_most=1.5 if triplets == 1_000_000 else None,
+                seconds=seconds,
+            ),
         ]
     numba.set_num_threads(threads)
     return rows
 
 
-def growth() -> list[dict[str, Any]]:
+def growth() -> list[Row]:
     """(g) plan time against N, d, |Λ| and H."""
 
     def slope(sizes: list[float], times: list[float]) -> float:
@@ -243,37 +237,35 @@ def growth() -> list[dict[str, Any]]:
         agent = sf.LsviNew(random_problem(100_000, 16, 4), ridges=list(np.geomspace(0.01, 100, n)))
         by_ridges.append(timed(agent))
     return [
-        {
-            "name": "(g) growth of plan time with N, 1e5 to 1e7: log-log slope",
-            "value": slope([float(n) for n in triplets], by_n),
-            "target": (0.9, 1.1),
-            "better": "within",
-            "seconds": by_n,
-        },
-        {"name": "(g) growth with d, 8 to 64: slope", "value": slope([float(d) for d in dims], by_d), "seconds": by_d},
-        {"name": "(g) growth with H, 5 to 20: slope", "value": slope([float(h) for h in horizons], by_h)},
-        {"name": "(g) nine ridges instead of one: time ratio", "value": by_ridges[2] / by_ridges[0]},
+        row(
+            "(g) growth of plan time with N, 1e5 to 1e7: log-log slope",
+            slope([float(n) for n in triplets], by_n),
+            within=(0.9, 1.1),
+            seconds=by_n,
+        ),
+        row("(g) growth with d, 8 to 64: slope", slope([float(d) for d in dims], by_d), seconds=by_d),
+        row("(g) growth with H, 5 to 20: slope", slope([float(h) for h in horizons], by_h)),
+        row("(g) nine ridges instead of one: time ratio", by_ridges[2] / by_ridges[0]),
     ]
 
 
-def memory() -> list[dict[str, Any]]:
+def memory() -> list[Row]:
     """(h) the most memory that planning takes above its arrays, at 1e7 triplets per step; in its own process."""
     code = "from benchmarks.bench_plan import _memory; _memory()"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     arrays, before, peak = (float(part) for part in out.split())
     return [
-        {
-            "name": "(h) planning 1e7 triplets per step, 16 shared features, H = 10: GiB above its arrays",
-            "value": (peak - max(before, arrays)) / 2**30,
-            "target": 2.5,
-            "better": "lower",
-            "arrays_gib": arrays / 2**30,
-        },
-        {
-            "name": "(h) the same: peak memory of the whole process over the problem's arrays",
-            "value": peak / arrays,
-            "peak_gib": peak / 2**30,
-        },
+        row(
+            "(h) planning 1e7 triplets per step, 16 shared features, H = 10: GiB above its arrays",
+            (peak - max(before, arrays)) / 2**30,
+            at_most=2.5,
+            arrays_gib=arrays / 2**30,
+        ),
+        row(
+            "(h) the same: peak memory of the whole process over the problem's arrays",
+            peak / arrays,
+            peak_gib=peak / 2**30,
+        ),
     ]
 
 
@@ -291,7 +283,7 @@ def _memory() -> None:
     print(arrays, before, peak)
 
 
-def in_float32() -> list[dict[str, Any]]:
+def in_float32() -> list[Row]:
     """The same plan with its features stored in float32: time, and bytes of all arrays of the problem."""
     triplets, dim, _ = SIZES[-1]
     wide = random_problem(triplets, dim, 4, BRANCHING)
@@ -303,18 +295,12 @@ def in_float32() -> list[dict[str, Any]]:
     ]
     name = f"float32: plan at {triplets:,} × {dim}, features in float32 over float64"
     return [
-        {
-            "name": f"{name}: time",
-            "value": seconds[1] / seconds[0],
-            "target": 1.05,
-            "better": "lower",
-            "seconds": seconds,
-        },
-        {"name": f"{name}: bytes of the problem", "value": sizes[1] / sizes[0], "bytes": sizes},
+        row(f"{name}: time", seconds[1] / seconds[0], at_most=1.05, seconds=seconds),
+        row(f"{name}: bytes of the problem", sizes[1] / sizes[0], bytes=sizes),
     ]
 
 
-def run() -> list[dict[str, Any]]:
+def run() -> list[Row]:
     return [*against_the_limit(), *with_a_gap(), *growth(), *memory(), *in_float32(), *rows_per_pair()]
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 import surefoot as sf
+from benchmarks.rows import Row, row
 from benchmarks.timing import show
 from surefoot.model.sparse_rows import arrays_of
 
@@ -34,7 +35,7 @@ def cube(cells: int) -> sf.Plant:
     )
 
 
-def run(cells: int = 100, episodes: int = 1000, steps: int = 40) -> list[dict[str, Any]]:
+def run(cells: int = 100, episodes: int = 1000, steps: int = 40) -> list[Row]:
     cube(6)  # compile
     began = time.perf_counter()
     plant = cube(cells)
@@ -47,19 +48,17 @@ def run(cells: int = 100, episodes: int = 1000, steps: int = 40) -> list[dict[st
     tracemalloc.stop()
     number = cells**3
     return [
-        {
-            "name": f"a plant of {number:,} cells in three dimensions, seconds to build",
-            "value": seconds,
-            "target": 60.0,
-            "better": "lower",
-            "megabytes_of_arrays": sum(own.values()) / 1e6,
-        },
-        {
-            "name": f"peak memory while {number // 8:,} cells are built, over the arrays they end in",
-            "value": peak / (sum(own.values()) / 8),
-            "target": 6.0,
-            "better": "lower",
-        },
+        row(
+            f"a plant of {number:,} cells in three dimensions, seconds to build",
+            seconds,
+            at_most=60.0,
+            megabytes_of_arrays=sum(own.values()) / 1e6,
+        ),
+        row(
+            f"peak memory while {number // 8:,} cells are built, over the arrays they end in",
+            peak / (sum(own.values()) / 8),
+            at_most=6.0,
+        ),
         *charger(episodes),
         *sled(steps, 15_000),
     ]
@@ -69,7 +68,7 @@ def bump(place: Any) -> Any:
     return abs(place % 8 - 4) / 4
 
 
-def sled(horizon: int, most_states: int) -> list[dict[str, Any]]:
+def sled(horizon: int, most_states: int) -> list[Row]:
     """The plant without an edge of docs/plants.md, with more steps: time to its first input, and its budget."""
     began = time.process_time()
     plant = sf.Plant(
@@ -102,22 +101,20 @@ def sled(horizon: int, most_states: int) -> list[dict[str, Any]]:
 
     played = sf.run(agent, plant.simulate(slide), 40, 1, on_plan=look)
     return [
-        {
-            "name": f"a sled without an edge, {horizon} steps: processor seconds until its first input",
-            "value": seconds,
-            "target": 10.0,
-            "better": "lower",
-            "states": held[0],
-        },
-        {
-            "name": f"a sled without an edge, {horizon} steps: most states held, of {most_states:,} allowed",
-            "value": max(held) / most_states,
-            "target": 1.0,
-            "better": "lower",
-            "violations": int(played.violations.sum()),
-            "reward": [float(played.reward[0]), float(played.last_reward(10))],
-            "processor_seconds": time.process_time() - began,
-        },
+        row(
+            f"a sled without an edge, {horizon} steps: processor seconds until its first input",
+            seconds,
+            at_most=10.0,
+            states=held[0],
+        ),
+        row(
+            f"a sled without an edge, {horizon} steps: most states held, of {most_states:,} allowed",
+            max(held) / most_states,
+            at_most=1.0,
+            violations=int(played.violations.sum()),
+            reward=[float(played.reward[0]), float(played.last_reward(10))],
+            processor_seconds=time.process_time() - began,
+        ),
     ]
 
 
@@ -132,7 +129,7 @@ def charger_example() -> Any:
     return example
 
 
-def charger(episodes: int) -> list[dict[str, Any]]:
+def charger(episodes: int) -> list[Row]:
     """The example at 10 × 10 cells: what is certified of what is safe, and its value beside a grid of 24 × 24."""
     example = charger_example()
     plant, fine = example.charger(10), example.charger(24)
@@ -148,19 +145,17 @@ def charger(episodes: int) -> list[dict[str, Any]]:
     found = sum(int((a & b).sum()) for a, b in zip(agent.plan.certified_sets.pairs, safe, strict=True))
     share = found / sum(int(b.sum()) for b in safe)
     return [
-        {
-            "name": f"charger, 10 × 10 cells, {episodes:,} episodes: certified of all pairs that are safe",
-            "value": share,
-            "target": 0.97,
-            "better": "higher",
-            "violations": int(played.violations.sum()),
-        },
-        {
-            "name": f"charger, 10 × 10 cells, {episodes:,} episodes: value over the best of 24 × 24 cells",
-            "value": float(played.last_reward(100) / np.float64(best)),
-            "target": 0.98,
-            "better": "higher",
-        },
+        row(
+            f"charger, 10 × 10 cells, {episodes:,} episodes: certified of all pairs that are safe",
+            share,
+            at_least=0.97,
+            violations=int(played.violations.sum()),
+        ),
+        row(
+            f"charger, 10 × 10 cells, {episodes:,} episodes: value over the best of 24 × 24 cells",
+            float(played.last_reward(100) / np.float64(best)),
+            at_least=0.98,
+        ),
     ]
 
 

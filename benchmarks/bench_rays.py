@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import argparse
 import time
-from typing import Any
 
 import numba
 import numpy as np
 
 import surefoot as sf
 from benchmarks.bench_plants import charger_example
+from benchmarks.rows import Row, row
 from benchmarks.timing import best_of, show
 
 LEVELS = 64
@@ -24,14 +24,12 @@ LEVELS = 64
 SIZES = ("small", "medium", "large")
 
 
-def run(
-    seeds: tuple[int, ...] = (10, 11, 12, 13), episodes: int = 5000, sizes: tuple[str, ...] = SIZES
-) -> list[dict[str, Any]]:
+def run(seeds: tuple[int, ...] = (10, 11, 12, 13), episodes: int = 5000, sizes: tuple[str, ...] = SIZES) -> list[Row]:
     both = [row for size in sizes for row in (plan_time(size), earned(size, seeds, episodes))]
     return [*both, *charged(seeds, episodes // 10)]
 
 
-def plan_time(size: str, episodes: int = 100) -> dict[str, Any]:
+def plan_time(size: str, episodes: int = 100) -> Row:
     """The time of a plan with the ray over that with the grid, both after the same number of episodes. At the
     smaller sizes most of a ray's plan is work by step, whatever the size of the graph."""
     agents, threads = [], numba.get_num_threads()
@@ -44,17 +42,16 @@ def plan_time(size: str, episodes: int = 100) -> dict[str, Any]:
         ray, grid = best_of(20, *(agent.replan for agent in agents), clock=time.process_time)
     finally:
         numba.set_num_threads(threads)
-    return {
-        "name": f"a plan of throttle/{size} as a ray, over one with {LEVELS} fixed openings",
-        "value": ray / grid,
-        "target": 0.1,
-        "better": "lower",
-        "milliseconds": ray * 1e3,
-        "milliseconds_grid": grid * 1e3,
-    }
+    return row(
+        f"a plan of throttle/{size} as a ray, over one with {LEVELS} fixed openings",
+        ray / grid,
+        at_most=0.1,
+        milliseconds=ray * 1e3,
+        milliseconds_grid=grid * 1e3,
+    )
 
 
-def earned(size: str, seeds: tuple[int, ...], episodes: int) -> dict[str, Any]:
+def earned(size: str, seeds: tuple[int, ...], episodes: int) -> Row:
     """The exact value after so many episodes, ray minus grid, the mean over seeds; and the certificates of each."""
     rows, best = {}, {}
     for levels in (None, LEVELS):
@@ -64,23 +61,22 @@ def earned(size: str, seeds: tuple[int, ...], episodes: int) -> dict[str, Any]:
     values, grid = (np.array([each.value[-1] for each in rows[levels]]) for levels in (None, LEVELS))
     pairs = [int(np.mean([each.certified[-1] for each in rows[levels]])) for levels in (None, LEVELS)]
     of = f"throttle/{size} after {episodes:,} episodes"
-    return {
-        "name": f"{of}: value as a ray, minus that with {LEVELS} fixed openings, mean of {len(seeds)} seeds",
-        "value": float((values - grid).mean()),
-        "target": 0.0,
-        "better": "higher",
-        "ray": float(values.mean()),
-        "grid": float(grid.mean()),
-        "worst_seed": float((values - grid).min()),
-        "best_ray": best[None],
-        "best_grid": best[LEVELS],
-        "certificates": pairs[0],
-        "certificates_grid": pairs[1],
-        "violations": sum(int(each.violations.sum()) for own in rows.values() for each in own),
-    }
+    return row(
+        f"{of}: value as a ray, minus that with {LEVELS} fixed openings, mean of {len(seeds)} seeds",
+        float((values - grid).mean()),
+        at_least=0.0,
+        ray=float(values.mean()),
+        grid=float(grid.mean()),
+        worst_seed=float((values - grid).min()),
+        best_ray=best[None],
+        best_grid=best[LEVELS],
+        certificates=pairs[0],
+        certificates_grid=pairs[1],
+        violations=sum(int(each.violations.sum()) for own in rows.values() for each in own),
+    )
 
 
-def charged(seeds: tuple[int, ...], episodes: int) -> list[dict[str, Any]]:
+def charged(seeds: tuple[int, ...], episodes: int) -> list[Row]:
     """The charger of the examples with any rate, against grids of 5 and 17: reward at the end, certificates, plan time,
     true violations; and those of a control, whose declared norm is a third of the truth's."""
     example, fine = charger_example(), np.linspace(0.0, 2.0, 17)
@@ -97,17 +93,16 @@ def charged(seeds: tuple[int, ...], episodes: int) -> list[dict[str, Any]]:
         broken[name] = sum(int(run.violations.sum()) for run in runs)
     plans = best_of(20, *(agent.learner.replan for agent in agents.values()), clock=time.process_time)
     return [
-        {
-            "name": f"charger after {episodes:,} episodes: reward with any rate, over that with 17 rates",
-            "value": ended["any rate"] / ended["17 rates"],
-            "target": 1.0,
-            "better": "higher",
-            "rewards": ended,
-            "certificates": pairs,
-            "plan_milliseconds": dict(zip(agents, (1e3 * t for t in plans), strict=True)),
-            "violations": broken,
-            "violations_of_the_control": careless(seeds, episodes),
-        }
+        row(
+            f"charger after {episodes:,} episodes: reward with any rate, over that with 17 rates",
+            ended["any rate"] / ended["17 rates"],
+            at_least=1.0,
+            rewards=ended,
+            certificates=pairs,
+            plan_milliseconds=dict(zip(agents, (1e3 * t for t in plans), strict=True)),
+            violations=broken,
+            violations_of_the_control=careless(seeds, episodes),
+        )
     ]
 
 

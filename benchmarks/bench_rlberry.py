@@ -8,15 +8,13 @@ Both times hold each side's own simulator. One thread each.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numba
 
 import surefoot as sf
 from benchmarks import grid
 from benchmarks.other_python import Unavailable, answer, python_of
 from benchmarks.playing import played
-from benchmarks.rows import not_measured
+from benchmarks.rows import Row, not_measured, row
 from benchmarks.timing import show
 
 EPISODES = (50, 100)
@@ -47,7 +45,7 @@ def world() -> sf.World:
     return sf.World(problem, transition=[grid.GOES, grid.STAYS], cost=weights)
 
 
-def run() -> list[dict[str, Any]]:
+def run() -> list[Row]:
     name = (
         f"(i) a {grid.SIDE} × {grid.SIDE} grid, first {EPISODES[-1]} episodes: "
         "time per episode of LSVI-UCB (rlberry-scool; another algorithm, without safety) over ours"
@@ -66,15 +64,15 @@ def run() -> list[dict[str, Any]]:
         numba.set_num_threads(before)
     ours = [each.seconds / episodes for each, episodes in zip(runs, EPISODES, strict=True)]
     return [
-        {
-            "name": name,
-            "value": theirs[-1] / ours[-1],
-            "ours_seconds": ours[-1],
-            "theirs_seconds": theirs[-1],
-            "ours_by_episodes": dict(zip(map(str, EPISODES), ours, strict=True)),
-            "theirs_by_episodes": dict(zip(map(str, EPISODES), theirs, strict=True)),
-            "violations": int(runs[-1].violations.sum()),
-        }
+        row(
+            name,
+            theirs[-1] / ours[-1],
+            ours_seconds=ours[-1],
+            theirs_seconds=theirs[-1],
+            ours_by_episodes=dict(zip(map(str, EPISODES), ours, strict=True)),
+            theirs_by_episodes=dict(zip(map(str, EPISODES), theirs, strict=True)),
+            violations=int(runs[-1].violations.sum()),
+        )
     ]
 
 

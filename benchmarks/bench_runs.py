@@ -9,6 +9,7 @@ from typing import Any
 import surefoot as sf
 from benchmarks.playing import played
 from benchmarks.priors import worth_of_intervals
+from benchmarks.rows import Row, row
 from benchmarks.timing import show
 from tests.reference.lsvi_new import Reference
 from tests.reference.tables import LimitSpec, Tables
@@ -81,7 +82,7 @@ def reference_seconds(world: sf.World, episodes: int) -> float:
     return (time.perf_counter() - begin) / episodes
 
 
-def run() -> list[dict[str, Any]]:
+def run() -> list[Row]:
     world = sf.worlds.make("thermal/small")
 
     def seconds(episodes: int, *, compiled: bool = True, **options: Any) -> float:
@@ -96,31 +97,26 @@ def run() -> list[dict[str, Any]]:
     stepped, rolled = seconds(3000, compiled=False, replan_growth=10.0), seconds(300_000, replan_growth=10.0)
     plans = {str(episodes): done.replans for episodes, done in by_length.items()}
     return [
-        {
-            "name": "(c) thermal/small: the reference's time per episode (first 200) over ours (1e6)",
-            "value": theirs / many,
-            "target": 1000.0,
-            "better": "higher",
-            "ours_seconds": many,
-            "reference_seconds": theirs,
-        },
-        {"name": "(c) the same, both over their first 200 episodes", "value": theirs / ours},
-        {
-            "name": "(f) thermal/small: compiled roll-out over step by step, episodes per second",
-            "value": stepped / rolled,
-            "episodes_per_second": 1 / rolled,
-        },
-        {
-            "name": "(g) plans made at 1e6 episodes over those at 1e4",
-            "value": plans["1000000"] / plans["10000"],
-            "target": 2.5,
-            "better": "lower",
-            "plans_by_episodes": plans,
-        },
-        *(
-            {"name": f"(g) plans made in {episodes:,} episodes", "value": float(done.replans)}
-            for episodes, done in by_length.items()
+        row(
+            "(c) thermal/small: the reference's time per episode (first 200) over ours (1e6)",
+            theirs / many,
+            at_least=1000.0,
+            ours_seconds=many,
+            reference_seconds=theirs,
         ),
+        row("(c) the same, both over their first 200 episodes", theirs / ours),
+        row(
+            "(f) thermal/small: compiled roll-out over step by step, episodes per second",
+            stepped / rolled,
+            episodes_per_second=1 / rolled,
+        ),
+        row(
+            "(g) plans made at 1e6 episodes over those at 1e4",
+            plans["1000000"] / plans["10000"],
+            at_most=2.5,
+            plans_by_episodes=plans,
+        ),
+        *(row(f"(g) plans made in {episodes:,} episodes", float(done.replans)) for episodes, done in by_length.items()),
         *worth_of_intervals(),
     ]
 

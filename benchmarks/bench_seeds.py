@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import tempfile
-from typing import Any
 
 import numpy as np
 
+from benchmarks.rows import Row, row
 from benchmarks.timing import show
 from surefoot.runs.ledger import Ledger
 from surefoot.sweeps.sweep import Contender, Spec, sweep
@@ -16,7 +16,7 @@ WORLD, SEEDS, EPISODES = "thermal/small", 10, 1_000_000
 DECADES = [10**power for power in range(3, 7)]
 
 
-def run(seeds: int = SEEDS, episodes: int = EPISODES) -> list[dict[str, Any]]:
+def run(seeds: int = SEEDS, episodes: int = EPISODES) -> list[Row]:
     spec = Spec(WORLD, [Contender("lsvi-new")], range(seeds), episodes, snapshot_seeds=0)
     violations, regret = 0, []
     with tempfile.TemporaryDirectory() as folder:
@@ -30,21 +30,19 @@ def run(seeds: int = SEEDS, episodes: int = EPISODES) -> list[dict[str, Any]]:
     slopes = [slope(float(curve[episodes // 10 - 1]), float(curve[-1])) for curve in regret]
     marks = [mark for mark in DECADES if mark <= episodes]
     return [
-        {
-            "name": f"{WORLD}: violations in {episodes:,} episodes of each of {seeds} seeds, all together",
-            "value": float(violations),
-            "target": 0.0,
-            "better": "lower",
-        },
-        {
-            "name": f"{WORLD}: log-log slope of regret in the last decade of episodes, worst of {seeds} seeds",
-            "value": max(slopes),
-            "target": 0.75,
-            "better": "lower",
-            "slopes": slopes,
-            "flat": sum(each == 0 for each in slopes),  # seeds whose policy was the best one all that time
-            "regret_by_episodes": {str(mark): [float(curve[mark - 1]) for curve in regret] for mark in marks},
-        },
+        row(
+            f"{WORLD}: violations in {episodes:,} episodes of each of {seeds} seeds, all together",
+            float(violations),
+            at_most=0.0,
+        ),
+        row(
+            f"{WORLD}: log-log slope of regret in the last decade of episodes, worst of {seeds} seeds",
+            max(slopes),
+            at_most=0.75,
+            slopes=slopes,
+            flat=sum(each == 0 for each in slopes),
+            regret_by_episodes={str(mark): [float(curve[mark - 1]) for curve in regret] for mark in marks},
+        ),
     ]
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
 
 import surefoot as sf
+from benchmarks.rows import Row, row
 from benchmarks.timing import show
 from tests.served import Caller, served
 from tests.studies import Plant
@@ -52,7 +52,7 @@ class Pairs:
         return 1e3 * (time.perf_counter() - began - apart) / told
 
 
-def run(pairs: int = PAIRS) -> list[dict[str, Any]]:
+def run(pairs: int = PAIRS) -> list[Row]:
     driver = Pairs()
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
@@ -66,14 +66,13 @@ def run(pairs: int = PAIRS) -> list[dict[str, Any]]:
             rounds = [(driver.in_python(study, pairs), driver.over_http(caller, pairs)) for _ in range(TIMES)]
     python, http = (min(each) for each in zip(*rounds, strict=True))
     return [
-        {
-            "name": "a study: an ask/tell pair over HTTP over one in Python, both with the disk's syncs",
-            "value": http / python,
-            "target": 2.0,
-            "better": "lower",
-            "http_ms": http,
-            "python_ms": python,
-        }
+        row(
+            "a study: an ask/tell pair over HTTP over one in Python, both with the disk's syncs",
+            http / python,
+            at_most=2.0,
+            http_ms=http,
+            python_ms=python,
+        )
     ]
 
 

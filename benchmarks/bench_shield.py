@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import surefoot as sf
+from benchmarks.rows import Row, row
 from benchmarks.timing import best_of, show
 
 STEPS = 5_000
@@ -30,26 +31,25 @@ def walk(env: Any, steps: int) -> Callable[[], None]:
     return episodes
 
 
-def run(steps: int = STEPS) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = []
+def run(steps: int = STEPS) -> list[Row]:
+    rows: list[Row] = []
     for name in ("thermal/small", "driving/small"):
         world = sf.worlds.make(name)
         learner = sf.LsviNew(world.problem, replan_growth=1e9)
         bare, inside = best_of(12, walk(world.env(), steps), walk(sf.shield(world.env(), learner), steps))
         added = 1e6 * (inside - bare) / steps
         rows += [
-            {
-                "name": f"a shield on {name}: microseconds per step, beside the environment's own and plans aside",
-                "value": added,
-                "target": 10.0,
-                "better": "lower",
-            },
-            {
-                "name": f"a shield on {name}: a step with it over one without",
-                "value": inside / bare,
-                "bare_us": 1e6 * bare / steps,
-                "inside_us": 1e6 * inside / steps,
-            },
+            row(
+                f"a shield on {name}: microseconds per step, beside the environment's own and plans aside",
+                added,
+                at_most=10.0,
+            ),
+            row(
+                f"a shield on {name}: a step with it over one without",
+                inside / bare,
+                bare_us=1e6 * bare / steps,
+                inside_us=1e6 * inside / steps,
+            ),
         ]
     return rows
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import scipy.sparse
 
 import surefoot as sf
 from benchmarks.problems import learned, random_problem
+from benchmarks.rows import Row, row
 from benchmarks.timing import best_of, show
 
 ACTIONS, BRANCHING = 4, 5
@@ -50,7 +49,7 @@ def visited(problem: sf.Problem, rows: int = 2000) -> sf.LsviNew:
     return agent
 
 
-def run() -> list[dict[str, Any]]:
+def run() -> list[Row]:
     small = [visited(tabular(50, 10, sparse=kind)) for kind in (True, False)]
     same = all(np.array_equal(*masks) for masks in zip(*(a.plan.certified_sets.pairs for a in small), strict=True))
     if not same:
@@ -62,21 +61,17 @@ def run() -> list[dict[str, Any]]:
     held = layer.cost_features.nbytes + layer.transition_features.nbytes
     full = 8 * layer.n_edges * (layer.cost_features.shape[1] + layer.transition_features.shape[1])
     return [
-        {
-            "name": "sparse: a tabular plan, 1,000 triplets per step with a column each: dense over sparse",
-            "value": dense / ours,
-            "seconds": [ours, dense],
-        },
-        {
-            "name": "sparse: a tabular plan of 1e6 triplets per step over a dense one with 16 features",
-            "value": table / plain,
-            "seconds": [table, plain],
-        },
-        {
-            "name": "sparse: bytes of that tabular problem's features, if dense, over sparse",
-            "value": full / held,
-            "bytes": [held, full],
-        },
+        row(
+            "sparse: a tabular plan, 1,000 triplets per step with a column each: dense over sparse",
+            dense / ours,
+            seconds=[ours, dense],
+        ),
+        row(
+            "sparse: a tabular plan of 1e6 triplets per step over a dense one with 16 features",
+            table / plain,
+            seconds=[table, plain],
+        ),
+        row("sparse: bytes of that tabular problem's features, if dense, over sparse", full / held, bytes=[held, full]),
     ]
 
 

@@ -14,6 +14,7 @@ import stormpy
 from stormpy.analysis import compute_prob01_states
 
 import surefoot as sf
+from benchmarks.rows import Row, row
 from benchmarks.timing import best_of, show
 from surefoot import exact
 from tests.differential import storm_model
@@ -24,7 +25,7 @@ SIZES = [(10, 200, 0.05, 30), (20, 5_000, 0.05, 5), (20, 5_000, 0.3, 5)]
 TARGET = 5.0
 
 
-def run() -> list[dict[str, Any]]:
+def run() -> list[Row]:
     threads = numba.get_num_threads()
     numba.set_num_threads(1)
     try:
@@ -33,7 +34,7 @@ def run() -> list[dict[str, Any]]:
         numba.set_num_threads(threads)
 
 
-def _against_storm(layers: int, states: int, unsafe: float, repeats: int) -> dict[str, Any]:
+def _against_storm(layers: int, states: int, unsafe: float, repeats: int) -> Row:
     world = random_world(
         np.random.default_rng(0), horizon=layers, states=states, actions=5, successors=5, unsafe=unsafe
     )
@@ -48,17 +49,16 @@ def _against_storm(layers: int, states: int, unsafe: float, repeats: int) -> dic
         repeats, lambda: exact.safe_sets(world), build_and_answer, lambda: compute_prob01_states(model, question)
     )
     size = f"{layers} steps of up to {states} states" + (", many unsafe" if unsafe > 0.1 else "")
-    return {
-        "name": f"(d) truly safe sets: Storm (build + answer) over ours, {size}",
-        "value": theirs / ours,
-        "ours_seconds": ours,
-        "theirs_seconds": theirs,
-        "their_answer_alone_seconds": answer,
-        "edges": sum(layer.n_edges for layer in world.problem.graph.layers),
-        "unsafe_share_of_states": float(1 - safe.mean()),
-        "target": TARGET,
-        "better": "higher",
-    }
+    return row(
+        f"(d) truly safe sets: Storm (build + answer) over ours, {size}",
+        theirs / ours,
+        at_least=TARGET,
+        ours_seconds=ours,
+        theirs_seconds=theirs,
+        their_answer_alone_seconds=answer,
+        edges=sum(layer.n_edges for layer in world.problem.graph.layers),
+        unsafe_share_of_states=float(1 - safe.mean()),
+    )
 
 
 def _the_same_safe_states(model: Any, world: sf.World) -> Any:

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 import surefoot as sf
 from benchmarks.playing import by_seed, played
+from benchmarks.rows import Row, row
 from benchmarks.timing import show
 
 SHARE = 0.5  #: an interval is as wide as ±50 % of the true coefficient
@@ -68,27 +68,26 @@ def three_ways(name: str, episodes: int, seed: int) -> dict[str, tuple[float, in
     return {kind: (float(run.regret.sum()), int(run.violations.sum())) for kind, run in runs.items()}
 
 
-def worth_of_intervals(worlds: dict[str, int] = WORLDS, seeds: range = SEEDS) -> list[dict[str, Any]]:
+def worth_of_intervals(worlds: dict[str, int] = WORLDS, seeds: range = SEEDS) -> list[Row]:
     found = []
     for name, episodes in worlds.items():
         runs = by_seed(partial(three_ways, name, episodes), seeds)
         regret = {kind: [each[kind][0] for each in runs] for kind in ("norm", "their_norm", "prior")}
         violations = sum(broken for each in runs for _, broken in each.values())
         found.append(
-            {
-                "name": f"{name}: regret at {episodes:,} episodes with intervals of ±50 % over that with the norm",
-                "value": float(np.mean(regret["prior"]) / np.mean(regret["norm"])),
-                "target": AIM,
-                "better": "lower",
-                **regret,
-                "violations": violations,
-            }
+            row(
+                f"{name}: regret at {episodes:,} episodes with intervals of ±50 % over that with the norm",
+                float(np.mean(regret["prior"]) / np.mean(regret["norm"])),
+                at_most=AIM,
+                violations=violations,
+            )
+            | regret
         )
         found.append(
-            {
-                "name": f"{name}: regret at {episodes:,} episodes with intervals over that with the norm they imply",
-                "value": float(np.mean(regret["prior"]) / np.mean(regret["their_norm"])),
-            }
+            row(
+                f"{name}: regret at {episodes:,} episodes with intervals over that with the norm they imply",
+                float(np.mean(regret["prior"]) / np.mean(regret["their_norm"])),
+            )
         )
     return found
 

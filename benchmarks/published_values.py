@@ -6,6 +6,7 @@ import importlib
 import sys
 import tempfile
 import types
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -99,7 +100,7 @@ def moments(folder: Path, seed: int) -> str:
     worst = 0.0
     for m, data in enumerate(now):
         data.bank.refresh()
-        (known, *_) = data.ellipsoids([0.0] * STEPS, 1.0)
+        (known, *_) = data.around([0.0] * STEPS, 1.0)
         theta = learner.hat_theta_list[m][:, 0]
         worst = max(worst, float(np.abs(known.centre - known.basis.turn(theta)).max() / np.abs(theta).max()))
     return f"estimates differ by {worst:.1e} of the largest"
@@ -139,7 +140,7 @@ def value_targeted(folder: Path, seed: int) -> str:
         learner.update_param()
         learner.update_Qend(k)
         data.bank.refresh()
-        known = data.ellipsoids([float(learner.Beta(k))] * STEPS, 1.0, clip=False)
+        known = [replace(each, clip=False) for each in data.around([float(learner.Beta(k))] * STEPS, 1.0)]
         value = np.zeros(states)
         for h in reversed(range(STEPS)):
             layer = problem.graph.layers[h]

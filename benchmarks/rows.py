@@ -11,6 +11,21 @@ from typing import Any
 Row = dict[str, Any]
 
 
+def row(
+    name: str,
+    value: float,
+    *,
+    at_most: float | None = None,
+    at_least: float | None = None,
+    within: tuple[float, float] | None = None,
+    **details: Any,
+) -> Row:
+    """A row, with one aim at most."""
+    aims = {"lower": at_most, "higher": at_least, "within": within}
+    aim = next(({"target": target, "better": better} for better, target in aims.items() if target is not None), {})
+    return {"name": name, "value": value, **aim, **details}
+
+
 def not_measured(name: str, why: str) -> Row:
     return {"name": name, "value": None, "note": f"not measured: {why}"}
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 import surefoot as sf
+from benchmarks.rows import Row, row
 from benchmarks.timing import best_of, show
 
 ACTIONS, BRANCHING, DIM = 4, 8, 32
@@ -34,7 +33,7 @@ def problem(states: int, *, by_pair: bool) -> sf.Problem:
     )
 
 
-def rows_per_pair() -> list[dict[str, Any]]:
+def rows_per_pair() -> list[Row]:
     agents = [sf.LsviNew(problem(10_000, by_pair=kind), ridges=RIDGES, exploration="ideas") for kind in (True, False)]
     for agent in agents:
         rng = np.random.default_rng(1)
@@ -46,13 +45,12 @@ def rows_per_pair() -> list[dict[str, Any]]:
         raise AssertionError("the two disagree: there is nothing to compare")
     ours, theirs = best_of(5, *(agent.replan for agent in agents))
     return [
-        {
-            "name": f"rows: a plan of 320,000 triplets per step, {BRANCHING} to a pair: row per triplet over per pair",
-            "value": theirs / ours,
-            "target": BRANCHING / 2,
-            "better": "higher",
-            "seconds": [ours, theirs],
-        }
+        row(
+            f"rows: a plan of 320,000 triplets per step, {BRANCHING} to a pair: row per triplet over per pair",
+            theirs / ours,
+            at_least=BRANCHING / 2,
+            seconds=[ours, theirs],
+        )
     ]
 
 

@@ -12,10 +12,10 @@ import pytest
 import surefoot as sf
 from surefoot.agents.blocks.random_actions import chance, drawn
 from surefoot.estimate.weighted import WeightedData
-from surefoot.plan.certify import certify, not_refuted
+from surefoot.plan.certify import certify, not_refuted, pair_excess
 from surefoot.plan.drawing import best_mixture
 from surefoot.plan.occupancy import best_occupancy
-from surefoot.plan.successors import likeliest, likelihoods, pair_excess, with_one_successor
+from surefoot.plan.successors import likeliest, likelihoods, with_one_successor
 from tests.hand_made import bounds_of, maze
 from tests.made_worlds import hand_world
 
@@ -120,10 +120,10 @@ def test_estimated_probabilities_by_hand() -> None:
         {(0, "s"): {"go": (0.0, {"a": (0.2, 0.0), "b": (0.8, 0.0)})}}, {"a": (0.0, None), "b": (0.0, None)}
     )
     data, layer = WeightedData(world.problem, 1.0), world.problem.graph.layers[0]
-    (blank,) = data.ellipsoids([1.0], 1.0)
+    (blank,) = data.around([1.0], 1.0)
     np.testing.assert_allclose(likelihoods(layer, blank), [0.5, 0.5])  # θ̂ = 0: nothing known, all alike
     data.count(data.row(0, layer, 1, np.array([0.0, 1.0])))
-    (known,) = data.ellipsoids([1.0], 1.0)
+    (known,) = data.around([1.0], 1.0)
     np.testing.assert_allclose(likelihoods(layer, known), [0.2, 0.8])
     assert likeliest(layer, known).tolist() == [1]
 
@@ -139,7 +139,7 @@ def test_one_successor_forgets_the_trap() -> None:
     )
     dear = {(1, "pit", "out", "s"): 5.0}
     bounds = bounds_of(problem, dear, dear)
-    known = WeightedData(problem, 1.0).ellipsoids([1.0] * 2, 1.0)
+    known = WeightedData(problem, 1.0).around([1.0] * 2, 1.0)
     full = certify(problem.graph, bounds, problem.bounds)
     assert full.pairs[0].tolist() == [True, False]
     assert not_refuted(problem.graph, bounds, problem.bounds).pairs[0].tolist() == [True, False]

@@ -1,7 +1,7 @@
-"""What all agents share: the episode's order of calls, and what an agent can be asked.
+"""What all agents share: the order of calls in an episode, and what can be asked of an agent.
 
-An agent is handed a Problem, never a World: nothing here, or below, can read the truth.
-Every call checks its arguments before it changes anything; a refused call leaves the agent as it was.
+An agent gets a Problem, never a World: nothing here or below can read the truth. Every call checks its arguments before
+it changes anything, so a refused call leaves the agent as it was.
 """
 
 from __future__ import annotations
@@ -33,10 +33,8 @@ Chances = tuple[FloatArray, ...]
 
 
 def check_problem(problem: Problem, grows: bool = False) -> Problem:
-    """The problem itself; a World, above all, is refused. Learners call it before they read from it.
-
-    ``grows``: the agent can play problems whose graph grows (spec 9).
-    """
+    """The problem itself; anything else, above all a World, is refused. ``grows``: the agent can play problems whose
+    graph grows (spec 9)."""
     of_kind(
         problem, Problem, "an agent needs a Problem", "A Plant takes sf.PlantAgent; of a World, pass world.problem."
     )
@@ -74,12 +72,12 @@ class Agent(ABC):
     @property
     @abstractmethod
     def promise(self) -> str:
-        """What is promised, in words; stamped on every record."""
+        """What is promised, in words; every record includes it."""
 
     @property
     @abstractmethod
     def constants(self) -> dict[str, Any]:
-        """Every constant in use, JSON-able, for manifests."""
+        """Every constant in use, as JSON, for manifests."""
 
     @property
     def plan(self) -> Plan | None:
@@ -93,18 +91,18 @@ class Agent(ABC):
 
     @property
     def failed_replans(self) -> int:
-        """Plans that were due and could not be computed: the plan before stayed in force each time."""
+        """Plans that were due and could not be computed; each time the previous plan stayed in force."""
         return 0
 
     @abstractmethod
     def policy(self) -> Policy:
         """The pair played in every state of the episode under way, or of the next one.
 
-        An agent that draws its actions has drawn them for the whole episode: no state is met twice in it.
+        An agent that draws its actions has drawn them for the whole episode, since no state is met twice.
         """
 
     def chances(self) -> Chances | None:
-        """How likely each pair is, for an agent that draws its actions; None: it plays :meth:`policy` every time."""
+        """How likely each pair is, for an agent that draws its actions; None: it always plays :meth:`policy`."""
         return None
 
     def intensities(self) -> Intensities | None:
@@ -117,14 +115,14 @@ class Agent(ABC):
         return False
 
     def foresee(self, start: int) -> None:  # noqa: B027, most agents plan alike for all starts
-        """Let :attr:`plan` and :meth:`policy` speak of an episode that begins in this state."""
+        """Make :attr:`plan` and :meth:`policy` those of an episode that begins in this state."""
 
     def episodes_before_change(self) -> int | None:
-        """How many more episodes the policy surely stays as it is without new data; None: for ever."""
+        """For how many more episodes the policy cannot change without new data; None: for ever."""
         return None
 
     def episodes_left(self) -> int | None:
-        """How many more episodes the agent's constants allow; None: any number."""
+        """For how many more episodes the agent's constants hold; None: any number."""
         return None
 
     def refuse_beyond(self) -> None:
@@ -134,7 +132,7 @@ class Agent(ABC):
             raise OutOfOrder("the paper's constants were computed for fewer episodes", got=got)
 
     def skip(self, episodes: int) -> None:
-        """Count episodes whose observations were entered elsewhere, by the compiled roll-out."""
+        """Count episodes whose observations the compiled roll-out has already entered."""
         self.episodes += episodes
 
     # --- the episode, by labels -------------------------------------------------------------------------
@@ -162,8 +160,8 @@ class Agent(ABC):
     ) -> None:
         """Tell what the action did: the next state and the measured cost of the transition.
 
-        ``features``: the cost features at the exact state, where an action has several cost rows; ``intensity``: at
-        which the action was played, if not at the one that :meth:`intensity` says (spec 9).
+        ``features``: the cost features at the exact state, where an action has several cost rows; ``intensity``: of the
+        action as it was played, if it was not :meth:`intensity` (spec 9).
         """
         place = under_way(self.place)
         place.expect_at("act", h, state)
@@ -177,24 +175,24 @@ class Agent(ABC):
         self._record(h, pair, edge, told, x, played)
 
     def _departs(self, h: int, state: int, pair: int, intensity: float | None) -> bool:
-        """Is this another choice than this agent's? Whoever made it may have seen a reading of this episode."""
+        """Is this not the agent's own choice? Whoever made it may have seen a measurement of this episode."""
         planned = self.intensities()
         opened = intensity is None or planned is None or intensity == planned[h][pair]
         return not opened or int(self.policy()[h][state]) != pair
 
     def intensity(self, h: int, state: Label, action: Label) -> float:
-        """The intensity at which this action is to be played now; 1 for one that has none (spec 9)."""
+        """The intensity at which to play this action now; 1 for an action without one (spec 9)."""
         played, pair = self.intensities(), self.problem.pair_index(h, state, action)
         return 1.0 if played is None else float(played[h][pair])
 
     def observe_terminal(self, state: Label, cost: Cost) -> None:
-        """Tell the measured cost of the last state, where the problem declares one."""
+        """Tell the measured cost of the last state, if the problem declares one."""
         place = under_way(self.place)
         place.expect_at("terminal", self.problem.horizon - 1, state)
         self._record_terminal(finite_cost(self.problem, cost, str(place)))
 
     def end_episode(self) -> None:
-        """Finish the episode; between episodes a new plan is made if the data have grown enough."""
+        """Finish the episode and, if the data have grown enough, make a new plan."""
         under_way(self.place).expect("end")
         self._finish()
 
@@ -203,7 +201,7 @@ class Agent(ABC):
         under_way(self.place)
         self._finish()
 
-    # --- the episode, by indices: the same steps without look-ups, for runs and studies ------------------
+    # --- the episode, by indices: the same without look-ups, for runs and studies -------------------------
 
     def _begin(self, state: int) -> None:
         self.refuse_beyond()
@@ -222,7 +220,7 @@ class Agent(ABC):
         features: Features | None = None,
         intensity: float | None = None,
     ) -> None:
-        """Record one transition; ``features``: of the cost, a table of one row, by default the declared one;
+        """Record one transition. ``features``: of the cost, a table of one row, by default the declared one;
         ``intensity``: by default that of :meth:`intensities`."""
         under_way(self.place).move(edge)
 
@@ -245,7 +243,7 @@ class Agent(ABC):
         }
 
     def restore(self, saved: Mapping[str, NDArray[Any]]) -> None:
-        """Continue from a checkpoint of an agent that was made alike; only between episodes."""
+        """Continue from the checkpoint of an agent made in the same way; only between episodes."""
         refuse_inside(self.place, "a checkpoint is restored between episodes")
         for name, array in self.checkpoint().items():
             fits = name in saved and (

@@ -1,4 +1,4 @@
-"""Agents that are safe by the declaration alone, whatever is measured: the fallback, and a shield that never widens."""
+"""Agents that are safe by the declaration alone, whatever is measured: the fallback, and a shield that never grows."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class StaticShield(Baseline):
     promise = "every step safe, by the declaration alone"
 
     def _certify(self, bounds: CostBounds) -> tuple[Certified, Certified]:
-        """Data that contradict the declaration leave the fallback alone."""
+        """If the data contradict the declaration, only the fallback is left."""
         allowed = self._declared if bounds.consistent else fallback_only(self.problem.graph)
         return allowed, allowed
 

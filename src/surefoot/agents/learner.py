@@ -1,4 +1,4 @@
-"""A learner: an agent that keeps its data in two regressions and plans anew when they have grown."""
+"""A learner: an agent that keeps its data in two regressions and makes a new plan when they have grown."""
 
 from __future__ import annotations
 
@@ -32,12 +32,7 @@ from surefoot.plan.growth import grown, to_expand
 from surefoot.plan.plan import Plan
 from surefoot.threads import one_blas_thread
 
-_PLANNED = (
-    *("planned_cost_log_det", "planned_value_log_det", "_planned_data", "_new_data", "_replans", "_plan"),
-    *("problem", "_may_grow"),
-)
-
-#: What numbers beyond reckoning make a computation raise. LinAlgError is a ValueError.
+#: What a computation may raise when numbers overflow. LinAlgError is a ValueError.
 FAILURES = (SurefootError, ArithmeticError, ValueError, LookupError, TypeError)
 
 NO_PROMISE = "no safety guarantee"
@@ -45,7 +40,7 @@ NO_PROMISE = "no safety guarantee"
 
 @dataclass(frozen=True, kw_only=True)
 class LearnerOptions:
-    """What decides a learner beside its problem; the fields are what manifests, journals and audits store."""
+    """What a learner depends on besides its problem. Manifests, journals and audits store these fields."""
 
     failure_probability: float
     replan_growth: float
@@ -57,6 +52,10 @@ class Learner(Agent):
     options: LearnerOptions
     _plan: Plan
     traced: ClassVar[bool] = False  #: learns more from an observation than the two regressions: :meth:`_note`
+    _set_by_plans: ClassVar[tuple[str, ...]] = (
+        *("planned_cost_log_det", "planned_value_log_det", "_planned_data", "_new_data", "_replans", "_plan"),
+        *("problem", "_may_grow", "_planned_at"),
+    )
 
     def __init__(
         self, problem: Problem, options: LearnerOptions, costs: CostConfidence, values: ValueConfidence
@@ -67,18 +66,19 @@ class Learner(Agent):
         self.costs = CostData(problem, min(costs.ridges), self._families(), shaped=costs.shaped)
         self.transitions = ValueData(problem, values.ridge)
         self._replans, self._failed = 0, 0
-        self.plan_failure = ""  #: why the plan that is due could not be made; empty when it was
-        self._new_data, self._may_grow = False, False  # since the last plan; what this lets be expanded
-        self._waiting: Waiting | None = None  # what :meth:`take` was told, made when first needed
-        self.environment_seeds: set[int] = set()  # of environments whose episodes :meth:`take` was told
-        self.disproved = ""  #: what a shield has seen that was declared impossible
-        self.grows_alone = True  #: False: whoever has it lets the graph grow, by :meth:`adopt`
+        self._planned_at = 0  # after how many episodes the plan in force was made
+        self.plan_failure = ""  #: why a plan that is due could not be made; empty if it was made
+        self._new_data, self._may_grow = False, False  # since the last plan; it allows more to be expanded
+        self._waiting: Waiting | None = None  # observations of :meth:`take`, made when first needed
+        self.environment_seeds: set[int] = set()  # of environments that :meth:`take` learned from
+        self.disproved = ""  #: what a shield saw although it was declared impossible
+        self.grows_alone = True  #: False: the owner lets the graph grow, by :meth:`adopt`
         self.replan()
 
     @property
     def constants(self) -> dict[str, Any]:
         stored = json.dumps(asdict(self.options), default=np.ndarray.tolist)
-        found: dict[str, Any] = json.loads(stored)  # as files give them back
+        found: dict[str, Any] = json.loads(stored)  # as they are read back from files
         return found
 
     @property
@@ -87,7 +87,7 @@ class Learner(Agent):
         return safe if self.guaranteed else NO_PROMISE
 
     def _families(self) -> tuple[Family, ...]:
-        """Which limits learn together, and from what rows (spec 3)."""
+        """Which limits learn together, and from which rows (spec 3)."""
         return families(self.problem)
 
     @abstractmethod
@@ -118,7 +118,9 @@ class Learner(Agent):
         return drawn(self.problem.graph, chances, seed, self.episodes)
 
     def episodes_before_change(self) -> int | None:
-        return None if self.chances() is None else 1
+        due = self._due_at()
+        soon = 1 if self.chances() is not None or self.may_grow() else None
+        return earliest(soon, None if due is None else max(1, due - self.episodes))
 
     def _choose(self, h: int, state: int) -> int:
         if (chances := self.chances()) is None:
@@ -137,7 +139,7 @@ class Learner(Agent):
         features: Features | None = None,
         intensity: float | None = None,
     ) -> None:
-        """Count one transition in both regressions; values are those of the plan in force."""
+        """Count one transition in both regressions, with the values of the plan in force."""
         self._enter()
         layer, at, along = self.played(h, pair, edge, intensity)
         if cost is not None and not under_way(self.place).strayed:
@@ -150,8 +152,7 @@ class Learner(Agent):
         super()._record(h, pair, edge, cost, features, intensity)
 
     def played(self, h: int, pair: int, edge: int, intensity: float | None) -> tuple[Layer, int, int]:
-        """(layer, pair, edge) with the features at the intensity that was played, by default the planned one: data
-        enter with exact features (spec 9)."""
+        """(layer, pair, edge) with features at the intensity that was played, by default the planned one (spec 9)."""
         graph, planned = self.problem.graph, self.plan.intensities
         if planned is None:
             return graph.layers[h], pair, edge
@@ -163,10 +164,10 @@ class Learner(Agent):
         return self.plan.intensities
 
     def _note(self, episode: int, h: int, edge: int, cost: FloatArray | None) -> None:
-        """Learn what else there is to learn from a transition, in an agent that is :attr:`traced`."""
+        """Learn whatever else a :attr:`traced` agent learns from a transition."""
 
     def _note_last(self, state: int, cost: FloatArray | None) -> None:
-        """Likewise from the measured cost of a last state."""
+        """The same for the measured cost of a last state."""
 
     def retell(self, edges: IntArray, costs: FloatArray, told_last: bool) -> None:
         """Note the episodes of a compiled roll-out: edges (n, H-1) and measured costs (n, H, m)."""
@@ -195,17 +196,17 @@ class Learner(Agent):
     # --- episodes that somebody else plays, several at a time (surefoot.shields) -------------------------
 
     def take(self, h: int, pair: int, edge: int, cost: FloatArray | None, features: Features | None = None) -> None:
-        """Count one transition of an episode that is not this learner's, and of which it keeps no place.
+        """Count one transition of an episode that somebody else plays; call it in the order in which they happen.
 
-        To be told in the order in which they happen. They may wait, and are counted before anything reads the data.
-        ``features``: those of the measured cost, a table of one row, where they are not the declared ones (spec 9).
+        Transitions may wait, and are counted before anything reads the data. ``features``: of the measured cost, a
+        table of one row, if they are not the declared ones (spec 9).
         """
         refuse_rays(self.problem, "a learner that others play for")
         layer = self.problem.graph.layers[h]
         if features is not None and cost is not None:
             self._enter()
             self.costs.add(h, features, cost)
-            cost = None  # it is counted
+            cost = None  # counted already
         row, pointer = edge if layer.per_triplet else layer.row_of(edge), layer.pair_ptr
         self._room().add(h, row, pointer[pair], pointer[pair + 1], edge, cost)
 
@@ -215,12 +216,12 @@ class Learner(Agent):
             self._room().add(self.problem.horizon - 1, state, 0, 0, 0, cost)
 
     def count_episodes(self, episodes: int) -> bool:
-        """So many of those episodes are over; → was a new plan made?
+        """Count such episodes when they are over. → was a new plan made?
 
-        Looks whether one is due (spec 6) once a 64th of all observations is new, and after 256 in any case.
+        Checks whether one is due (spec 6) once a 64th of all observations is new, and after 256 in any case.
         """
         before = self._replans
-        super().skip(episodes)  # what they have told is known already
+        super().skip(episodes)
         if self._waiting is not None and (self._waiting.worth_a_look() or self.replan_growth == 0):
             self.replan_if_due()
         return self._replans != before
@@ -244,27 +245,27 @@ class Learner(Agent):
         self.replan_if_due()
 
     def replan_if_due(self) -> None:
-        """Make a plan between episodes if the data have grown enough (spec 6)."""
+        """Make a plan if the data have grown enough (spec 6); only between episodes."""
         self._enter()
         if self._replan_is_due():
             self.replan()
 
     def replan(self) -> None:
-        """Make a plan now, from data whose factors are computed anew; only between episodes.
+        """Make a plan now, from factors that are computed anew; only between episodes.
 
-        One that cannot be computed changes nothing: the plan before stays in force, whose bounds hold as they did, the
-        data stay counted, :attr:`plan_failure` says why, and the plan stays due.
+        If that fails, the previous plan, whose bounds still hold, stays in force, the data stay counted, the new plan
+        stays due, and :attr:`plan_failure` says why.
         """
         refuse_inside(self.place, "a plan never changes inside an episode")
         self._enter()
-        self.problem.verify()  # of features that have changed no bound is true
+        self.problem.verify()  # no bound holds for features that have changed
         before = self.planned() if self._replans > 0 else None
         if before is not None and self.problem.growth is not None and self.grows_alone:
             self._grow()
         self._replan_or(before)
 
     def _replan_or(self, before: Mapping[str, Any] | None) -> None:
-        """Make a plan; where that fails, put back the one before, if there is one."""
+        """Make a plan; if that fails, put back the previous one, if there is one."""
         if before is None:
             self._replan()
             return
@@ -278,12 +279,12 @@ class Learner(Agent):
             self.plan_failure = f"no plan can be computed from the data, the one before stays in force: {error}"
 
     def _grow(self) -> None:
-        """Expand what the plan in force lets be expanded (spec 9). What a user's function raises changes nothing."""
+        """Expand what the plan in force allows (spec 9). If a user's function raises, nothing has changed."""
         if (larger := grown(self.plan)) is not None:
-            self.problem, self._waiting = larger, None  # which has nothing left to enter
+            self.problem, self._waiting = larger, None  # nothing is waiting now
 
     def adopt(self, problem: Problem) -> None:
-        """Go on with a graph that has grown out of this one, and plan; only between episodes."""
+        """Continue on a graph that this one has grown into, and plan; only between episodes."""
         refuse_inside(self.place, "a graph never grows inside an episode")
         self._enter()
         before = self.planned()
@@ -291,13 +292,13 @@ class Learner(Agent):
         self._replan_or(before)
 
     def look_over(self, problem: Problem) -> None:
-        """Let the plan in force be of an equal problem, another object, that may be able to grow."""
+        """Move the plan in force to an equal problem, another object, that may be able to grow."""
         self.problem, self._waiting = problem, None
         self._plan = self.plan.over(problem)
         self._may_grow = any(mask.any() for mask in to_expand(problem, self._plan.bounds))
 
     def may_grow(self) -> bool:
-        """True when the next plan will have more of the graph expanded."""
+        """Will the next plan expand more of the graph?"""
         return self._may_grow and math.isfinite(self.replan_growth)
 
     def _replan(self) -> None:
@@ -311,33 +312,38 @@ class Learner(Agent):
         self.planned_cost_log_det = self.costs.bank.log_det()
         self.planned_value_log_det = self.transitions.bank.log_det()
         self._planned_data = {name: array.copy() for name, array in self._data().items()}
-        self._new_data, self.plan_failure = False, ""
+        self._new_data, self.plan_failure, self._planned_at = False, "", self.episodes
 
     def planned(self) -> dict[str, Any]:
-        """All that :meth:`replan` changes but the data, to :meth:`put_back` a plan when the next one cannot be used."""
-        return {name: getattr(self, name) for name in _PLANNED}
+        """Everything that :meth:`replan` changes except data; :meth:`put_back` restores it if the next plan fails."""
+        return {name: getattr(self, name) for name in self._set_by_plans}
 
     def put_back(self, planned: Mapping[str, Any]) -> None:
-        for name in _PLANNED:
+        for name in self._set_by_plans:
             setattr(self, name, planned[name])
 
     def inherit(self, other: Learner) -> None:
-        """Go on with the data of a learner of the same regressions, whose declaration was narrower; then replan."""
+        """Take over the data of a learner with the same regressions and a narrower declaration; replan afterwards."""
         for name, array in self._data().items():
             array[...] = other._data().get(name, array)
         self.costs.follow(other.costs)
         self.episodes, self._replans, self._new_data = other.episodes, other._replans, True
 
     def value_ellipsoids(self) -> tuple[ValueEllipsoid, ...]:
-        """Step 3: where each decision layer's transition parameter may lie."""
+        """Step 3: where the transition parameter of each decision step may lie."""
         return self.transitions.ellipsoids(self.value_confidence)
 
+    def _due_at(self) -> int | None:
+        """After how many episodes a plan is due by time (spec 5); None: never."""
+        return None
+
     def overdue(self) -> bool:
-        """A plan is due by time alone (spec 5), or because there is more to expand (spec 9)."""
-        return self.grows_alone and self.may_grow()
+        """Is a plan due by time alone, or because there is more to expand (spec 9)?"""
+        due = self._due_at()
+        return (self.grows_alone and self.may_grow()) or (due is not None and self.episodes >= due)
 
     def _replan_is_due(self) -> bool:
-        """(spec 6) some log-determinant has grown by more than log(1 + replan_growth), or a plan is due by time."""
+        """Has some log-determinant grown by more than log(1 + replan_growth) (spec 6), or is a plan :meth:`overdue`?"""
         if not self._new_data or self.replan_growth == 0:
             return self._new_data
         if self.overdue():
@@ -350,12 +356,12 @@ class Learner(Agent):
     def checkpoint(self) -> dict[str, NDArray[Any]]:
         now = {f"now/{name}": array.copy() for name, array in self._data().items()}
         then = {f"then/{name}": array.copy() for name, array in self._planned_data.items()}
-        numbers = {"replans": self._replans, "failed": self._failed, "new_data": self._new_data}
-        counters = {name: np.array(number) for name, number in numbers.items()}
+        names = {"replans": "_replans", "failed": "_failed", "new_data": "_new_data", "planned_at": "_planned_at"}
+        counters = {name: np.array(getattr(self, own)) for name, own in names.items()}
         return {**super().checkpoint(), **now, **then, **counters, **saved_growth(self.problem)}
 
     def restore(self, saved: Mapping[str, NDArray[Any]]) -> None:
-        """The plan is made again from the very data that it was made from, then the later data are laid on."""
+        """Make the plan again, from the data and after the episodes that it was made from, then load the later data."""
         unlike = self.problem
         self.problem = grown_as_saved(unlike, saved)
         try:
@@ -365,11 +371,13 @@ class Learner(Agent):
             raise
         self._waiting = None
         self._load(saved, "then")
+        self._planned_at = self.episodes = int(saved["planned_at"])
         self._replans = int(saved["replans"]) - 1
         self._replan_or(self.planned() if self._replans > 0 else None)
         if self.plan_failure:
             raise AssumptionBroken("the plan of the checkpoint cannot be made again", got=self.plan_failure)
         self._load(saved, "now")
+        self.episodes = int(saved["episodes"])
         self._failed = int(saved["failed"])
         self._new_data = bool(saved["new_data"])
 
@@ -384,3 +392,8 @@ class Learner(Agent):
             **{f"costs/{name}": array for name, array in self.costs.arrays().items()},
             **{f"values/{name}": array for name, array in self.transitions.bank.arrays().items()},
         }
+
+
+def earliest(*moments: int | None) -> int | None:
+    """The first of some moments; None is never."""
+    return min((moment for moment in moments if moment is not None), default=None)

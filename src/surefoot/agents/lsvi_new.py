@@ -71,7 +71,7 @@ class LsviNewOptions(LookAheadOptions):
 
 
 def _budget(problem: Problem) -> float:
-    """Spec 5; an error as small as that of rounding does not count."""
+    """The default of spec 5; a model error as small as rounding does not count."""
     erring = any(limit.misspecification > 0.01 * limit.noise for limit in problem.limits)
     return 2.0 if erring else 20.0
 
@@ -86,17 +86,15 @@ class LsviNew(LookAhead):
             for everything uncertain (spec 5). Directed by default, unless ``explore``, ``ideas`` or
             ``literal_future`` is given; these are about the bonuses.
         budget: directed exploration may use at most this times √k of the first k episodes; by default 20, or 2 if a
-            limit declares a model error, because no amount of data may then settle what is hoped for.
+            limit declares a model error, since no amount of data may then settle what is hoped for.
         explore: (w₂, w₃, w₄), the weights of Ideas II, III and IV (spec 5); by default (0.1, 0.02, 0.02).
-        ridges: the grid Λ of cost ridges (spec 3); by default one, the mean ‖z‖² of the features, which then has their
-            shape.
-        shaped: take the ridge, of which there must be one, so many times in the shape of the features (spec 3), or with
-            0 as it is, the same in all directions; by default 0 with ``ridges``, and else up to 10, less with little
-            noise.
-        ridge_ratios: for each limit what its ridges are multiplied by (spec 3); by default its rows' mean ‖z‖² over
-            that of rows as they are declared, so 1 unless it has a prior. Both are fixed before any data.
+        ridges: the grid Λ of cost ridges (spec 3); by default one, the mean ‖z‖² of the features, in their shape.
+        shaped: how many times a single ridge is taken in the shape of the features (spec 3); 0: as it is, the same in
+            all directions. By default 0 with ``ridges``, otherwise up to 10, less with little noise.
+        ridge_ratios: for each limit, the factor of its ridges (spec 3); by default the mean ‖z‖² of its rows over that
+            of rows as they are declared, so 1 without a prior. Fixed before any data.
         multipliers: of (R/L)², how much of the norm's ball joins each noise ellipsoid (spec 3). More of them give
-            slightly tighter bounds and slower plans; the guarantee is the same for all.
+            slightly tighter bounds and slower plans, with the same guarantee.
         value_ridge: λ₂ of the value regression (spec 6).
         optimism: w₁, the share of the value radius that is used (spec 6).
         slack: what uncertainty is measured against (spec 5); by default bound − anchor cost.
@@ -106,9 +104,8 @@ class LsviNew(LookAhead):
         safety_radius_scale: multiplies the safety radius; below 1 there is no safety guarantee.
         literal_future: let Idea III consider uncertified actions too, as the paper prints it.
         on: make plans on a Dask cluster: ``"dask"`` for one on this machine, a scheduler's address, or a TOML file
-            that describes one (:mod:`surefoot.clusters`). Each worker keeps some of the states of every step. The plans
-            are the same, bit for bit. Meant for problems that one machine cannot plan in time; needs directed
-            exploration.
+            that describes one (:mod:`surefoot.clusters`). Each worker holds some of the states of every step. Plans are
+            the same, bit for bit. For problems that one machine cannot plan in time; needs directed exploration.
 
     Examples:
         >>> agent = sf.LsviNew(sf.worlds.make("thermal/testing").problem, failure_probability=0.01)
@@ -120,6 +117,7 @@ class LsviNew(LookAhead):
     grows: ClassVar[bool] = True
     knows_rays: ClassVar[bool] = True
     options: LsviNewOptions
+    _set_by_plans = (*LookAhead._set_by_plans, "_waited")
 
     def __init__(
         self,
@@ -193,7 +191,7 @@ class LsviNew(LookAhead):
         plain = not problem.has_rays and problem.growth is None
         if problem.mapped and plain and self.options.exploration == "directed":
             return self._make_plan_by(Mapped(problem))
-        if problem.has_rays:  # from here on an ordinary problem: every ray at the intensity that its rows certify
+        if problem.has_rays:  # an ordinary problem from here on: every ray at the intensity that its rows certify
             opened = open_rays(problem, self.costs, self.cost_confidence)
             problem, bounds = opened.problem, opened.bounds
         else:
@@ -215,7 +213,7 @@ class LsviNew(LookAhead):
 
     @property
     def team(self) -> Team | None:
-        """The workers that make the plans, where there are any."""
+        """The workers that make the plans, if there are any."""
         return None if self._blockwise is None else self._blockwise.team
 
     def _make_plan_on(self, cluster: Cluster) -> Plan:
@@ -248,8 +246,8 @@ class LsviNew(LookAhead):
         by: Any,
         opened: Opened | None = None,
     ) -> Plan:
-        """Towards what is hoped for. ``by``: who computes shares and values, :mod:`surefoot.plan.directed` or many
-        processes."""
+        """A plan that explores towards what is hoped for. ``by``: who computes shares and values,
+        :mod:`surefoot.plan.directed` or something with the same functions."""
         self._waited = self._waited.at(self.episodes, hoped.gap)
         values, found = hoped.sure, None
         told = self._told(problem, certified, hoped, by)
@@ -266,34 +264,20 @@ class LsviNew(LookAhead):
         return Plan(problem, bounds, certified, values, known, self.replans, found, hoped, opened=opened)
 
     def _told(self, problem: Problem, certified: Certified, hoped: Hope, by: Any) -> Any:
-        """What can be played tells so much about what is hoped for; None where nothing is to be explored."""
+        """How much what can be played tells about what is hoped for; None if there is nothing to explore."""
         options = self.options
         if not (hoped.gap > 0 and self._waited.may_explore(self.episodes, options.budget)):
             return None
         ridge = sorted(options.ridges)[len(options.ridges) // 2]
         return by.shares(problem, self.costs, certified, hoped, ridge, self._slack)
 
-    def overdue(self) -> bool:
-        due = self._waited.due_at(self.replan_growth, self.options.budget)
-        return super().overdue() or (due is not None and self.episodes >= due)
-
-    def episodes_before_change(self) -> int | None:
-        due = self._waited.due_at(self.replan_growth, self.options.budget)
-        left = None if due is None else due - self.episodes
-        left = 1 if self.may_grow() else left
-        return min((n for n in (super().episodes_before_change(), left) if n is not None), default=None)
+    def _due_at(self) -> int | None:
+        return self._waited.due_at(self.replan_growth, self.options.budget)
 
     def inherit(self, other: Learner) -> None:
         super().inherit(other)
         if isinstance(other, LsviNew):
             self._waited = other._waited
-
-    def planned(self) -> dict[str, Any]:
-        return {**super().planned(), "waited": self._waited}
-
-    def put_back(self, planned: Mapping[str, Any]) -> None:
-        super().put_back(planned)
-        self._waited = planned["waited"]
 
     def checkpoint(self) -> dict[str, NDArray[Any]]:
         waited = {f"waited/{name}": np.array(getattr(self._waited, name)) for name in REMEMBERED}
@@ -301,11 +285,8 @@ class LsviNew(LookAhead):
 
     def _load(self, saved: Mapping[str, NDArray[Any]], moment: str) -> None:
         super()._load(saved, moment)
-        if moment == "then":  # the plan was made after so many episodes
+        if moment == "then":
             self._waited = Waited(**{name: saved[f"waited/{name}"].item() for name in REMEMBERED})
-            self.episodes = self._waited.episodes
-        else:
-            self.episodes = int(saved["episodes"])
 
 
 def _exploration(given: str | None, with_bonuses: bool) -> str:

@@ -4,7 +4,7 @@ The steps are those of :mod:`surefoot.agents.lsvi_new`. One radius β serves cos
 of ‖z‖_{A⁻¹} with ε₂, ε₃, ε₄ of eq:epss, eq:epsss, eq:epssss, and the first K′ episodes play the fallback. At realistic
 numbers of episodes it hardly ever leaves the fallback.
 
-The learner departs from the letter of the paper where the letter costs safety, or time for nothing. Each departure has
+The learner deviates from the letter of the paper where that would cost safety, or time for nothing. Each deviation has
 a name in :data:`DEVIATIONS` and can be left out: ``deviations=()`` is the paper verbatim.
 
 Port of: the paper's Algorithm 1 with the constants of its Theorem 2. Sources: read.
@@ -18,9 +18,9 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from surefoot import theory
 from surefoot.agents.agent import check_problem
@@ -45,14 +45,14 @@ from surefoot.plan.paper import (
 from surefoot.plan.plan import Plan
 
 DEVIATIONS = ("clip", "lazy", "fallback", "features", "radius", "guard")
-"""Where the learner departs from the letter of the paper:
+"""Where the learner deviates from the letter of the paper:
 
 clip      the expected next value is clipped to the range of V on the support
 lazy      a plan is made when the data have grown by ``replan_growth``, not before every episode
 fallback  the fallback's pairs are certified by assumption, not by their bounds
 features  costs and transitions may have features of their own; d is then the sum of both dimensions
 radius    β₁ has p/(mH) in place of p, and imported rows that outgrow β widen the radius
-guard     bounds are wider by what rounding may have taken from them
+guard     bounds are wider by what rounding may take from them
 """
 
 
@@ -78,7 +78,7 @@ class LsviNewPaper(LookAhead):
     Args:
         problem: what is known.
         failure_probability: p; all steps of all episodes are safe with probability at least 1 − p.
-        episodes: K, for which the constants are computed; no more can be played.
+        episodes: K, for which the constants are computed; no more episodes can be played.
         ridges: λ, a list of one number; by default d.
         value_ridge: λ of the value regression; by default d.
         replan_growth: plan anew when some log-determinant has grown by log(1 + this); 0 = before every episode. By
@@ -87,7 +87,7 @@ class LsviNewPaper(LookAhead):
         ideas: which of the paper's four ideas to use. Without ``"I"`` there is no safety guarantee.
         safety_radius_scale: multiplies the safety radius; below 1 there is no safety guarantee.
         feature_bound, coverage_rate, value_radius_scale, lipschitz: D, λ₀, b_β and δ̃ of the theorem.
-        deviations: which departures from the letter of the paper to keep, of ``DEVIATIONS``; ``()`` is the paper
+        deviations: which deviations from the letter of the paper to keep, of ``DEVIATIONS``; ``()`` is the paper
             verbatim. Without ``"guard"``, or ``"radius"`` where the printed β is too small, there is no guarantee.
 
     Examples:
@@ -101,6 +101,7 @@ class LsviNewPaper(LookAhead):
 
     name: ClassVar[str] = "lsvi-new-paper"
     options: LsviNewPaperOptions
+    _set_by_plans = (*LookAhead._set_by_plans, "_plans")
 
     def __init__(
         self,
@@ -164,7 +165,9 @@ class LsviNewPaper(LookAhead):
             (setting.ridge,), (), rule, shaped=0.0, dual=False, prior=False, scale=scale, guard="guard" in kept
         )
         values = ValueConfidence(ridge_2, lambda h, ratio: numbers.epsilon_1, 1.0, clip="clip" in kept)
-        self._proved = numbers.beta >= replace(setting, union=True).radius(numbers.episodes)[0]  # β₁ that is proved
+        self._proved = (
+            numbers.beta >= replace(setting, union=True).radius(numbers.episodes)[0]
+        )  # is β at least the proved β₁?
         self._plans: dict[int, Plan] = {}  # by start state
         super().__init__(problem, options, costs, values)
 
@@ -183,7 +186,7 @@ class LsviNewPaper(LookAhead):
         return self._plans[self._start]
 
     def _families(self) -> tuple[Family, ...]:
-        """The paper knows norms alone; a prior stands for the norm √Σ max(lo², hi²) of the longest γ in it."""
+        """The paper has norms only; a prior stands for the norm √Σ max(lo², hi²) of the longest γ in it."""
         return of_norms(self.problem)
 
     @property
@@ -195,13 +198,6 @@ class LsviNewPaper(LookAhead):
             return super()._certify(problem, bounds)
         certified = certify(without_fallback(problem.graph), bounds, problem.bounds)
         return certified, certified
-
-    def planned(self) -> dict[str, Any]:
-        return {**super().planned(), "plans": self._plans}
-
-    def put_back(self, planned: Mapping[str, Any]) -> None:
-        super().put_back(planned)
-        self._plans = planned["plans"]
 
     def _begin(self, state: int) -> None:
         super()._begin(state)
@@ -251,7 +247,7 @@ def _printed(beta: float) -> RadiusRule:
 
 
 def _beyond(beta: float, problem: Problem, failure_probability: float) -> RadiusRule:
-    """β, which covers the H·K rows of K episodes; where imported rows outgrow it, what is proved, with p/(mH)."""
+    """β, which covers the H·K rows of K episodes, or the proved radius with p/(mH) once imported rows outgrow it."""
     log_term = math.log(len(problem.limits) * problem.horizon / failure_probability)
 
     def radius(log_det_ratio: float, lam: float, noise: float, norm: float) -> float:

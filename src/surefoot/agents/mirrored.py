@@ -1,21 +1,22 @@
-"""What learners share whose policy takes small steps: mirror ascent, with prices for budgets (surefoot.plan.drawing).
+"""Learners whose policy changes in small steps: mirror ascent, with prices for budgets (surefoot.plan.drawing).
 
-A plan is made every ``stride`` episodes, and then takes that many steps at once; published are steps of one episode.
+A plan is made every ``stride`` episodes and takes that many steps at once; as published, ``stride`` is 1.
 """
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.agents.blocks.baseline import Paced, earliest
+from surefoot.agents.blocks.baseline import Paced
 from surefoot.agents.blocks.options import BaselineOptions, Slack, option, worked_out
+from surefoot.agents.learner import earliest
 from surefoot.agents.tabular import Tabular, TabularOptions, budgets, on_model, total_slack
 from surefoot.checks import at_least, whole
 from surefoot.estimate.costs import CostBounds
@@ -37,10 +38,11 @@ class MirroredOptions(BaselineOptions):
 
 
 class Mirrored(Paced):
-    """Keeps a randomised policy, from one plan to the next."""
+    """Keeps a randomised policy, which each plan changes."""
 
     options: MirroredOptions
-    _seen: Any = None  # what the policy in force was found to be worth when it was planned: the next step uses it
+    _set_by_plans = (*Paced._set_by_plans, "mirror", "prices", "_seen")
+    _seen: Any = None  # the evaluation of the policy in force, for the next step
 
     def _make_plan(self) -> Plan:
         due = self.episodes - self._planned_at  # how many steps the policy is behind
@@ -50,11 +52,11 @@ class Mirrored(Paced):
 
     @abstractmethod
     def _step(self, seen: Any, times: int) -> None:
-        """Change the policy by so many steps, given what it was found to be worth."""
+        """Change the policy by so many steps, given its evaluation."""
 
     @abstractmethod
     def _evaluated_plan(self) -> Plan:
-        """Evaluate the policy, for the next step, and make the plan that plays it."""
+        """Evaluate the policy for the next step, and make the plan that plays it."""
 
     def _prepare(self, problem: Problem) -> None:
         super()._prepare(problem)
@@ -66,21 +68,12 @@ class Mirrored(Paced):
         return earliest(super()._due_at(), stride)
 
     def _climb(self, gains: Sequence[FloatArray], explore: float = 0.0) -> None:
-        """One step of mirror ascent in every state; gains contain the step size."""
-        for own, layer, gain in zip(self.mirror, self.problem.graph.layers, gains, strict=True):
-            own[:] = mirror_step(layer, own, gain, explore)
+        """One step of mirror ascent in every state; the gains include the step size."""
+        steps = zip(self.problem.graph.layers, self.mirror, gains, strict=True)
+        self.mirror = tuple(mirror_step(layer, own, gain, explore) for layer, own, gain in steps)
 
     def _policy_now(self) -> tuple[FloatArray, ...]:
         return tuple(each.copy() for each in self.mirror)
-
-    def planned(self) -> dict[str, Any]:
-        return {**super().planned(), "mirror": self._policy_now(), "prices": self.prices.copy(), "seen": self._seen}
-
-    def put_back(self, planned: Mapping[str, Any]) -> None:
-        super().put_back(planned)
-        self._seen, self.prices[:] = planned["seen"], planned["prices"]
-        for own, before in zip(self.mirror, planned["mirror"], strict=True):
-            own[:] = before
 
     def _data(self) -> dict[str, NDArray[Any]]:
         return {**super()._data(), "prices": self.prices, **{f"mirror/{h}": pi for h, pi in enumerate(self.mirror)}}
@@ -152,16 +145,16 @@ class Opdop(Mirrored):
             data.bank.refresh()
         bounds = self._bounds()
         seen = self._seen = self._evaluate(bounds)
-        return self._drawn_plan(bounds, self._certify(bounds)[0], self._policy_now(), seen.q, seen.value)
+        return self._drawn_plan(bounds, self._policy_now(), seen.q, seen.value)
 
     def _step(self, seen: Evaluated, times: int) -> None:
-        """So many steps of mirror ascent and of the prices, with what the policy in force was seen to be worth."""
+        """So many steps of mirror ascent and of the prices, with the evaluation of the policy in force."""
         graph, k, n = self.problem.graph, self.options.episodes, self.problem.horizon - 1
         rates = [times * math.sqrt(math.log(most_actions(layer))) / (n * n * math.sqrt(k)) for layer in graph.layers]
         gains = [rate * gain for rate, gain in zip(rates, seen.gains, strict=True)]
         self._climb(gains, explore=1.0 - (1.0 - 1.0 / k) ** times)
         pace, most = times / math.sqrt(k), 2.0 * n / self._slack
-        self.prices[:] = dual_step(self.prices, seen.cost, budgets(self.problem), pace, most)
+        self.prices = dual_step(self.prices, seen.cost, budgets(self.problem), pace, most)
 
     def _evaluate(self, bounds: CostBounds) -> Evaluated:
         """Optimistic values of rewards and of every limit's costs under the policy, backward."""
@@ -176,7 +169,7 @@ class Opdop(Mirrored):
         steps = range(problem.horizon - 1)
         signs = (1.0, *(-problem.largest_costs))
         known = [
-            data.ellipsoids([sign * self._beta(h) for h in steps], 1.0)
+            data.around([sign * self._beta(h) for h in steps], 1.0)
             for data, sign in zip(self.functions, signs, strict=True)
         ]
         for h in reversed(steps):
@@ -204,7 +197,7 @@ class Opdop(Mirrored):
 
 
 class Hoped(NamedTuple):
-    """A policy as optimism sees it."""
+    """An optimistic evaluation of a policy."""
 
     gains: tuple[FloatArray, ...]  # H-1 of (N,)  Q_r − Σ Y_j Q_j
     spent: FloatArray  # (m,)  V_j of the start, of several the mean
@@ -262,7 +255,7 @@ class OptPrimalDual(Mirrored, Tabular):
         self._climb([rate * gain for rate, gain in zip(rates, seen.gains, strict=True)])
         pace = times * rho / (n * math.sqrt(k))
         budget, unlimited = budgets(self.problem) / self._largest, np.full(len(self.prices), np.inf)
-        self.prices[:] = dual_step(self.prices, seen.spent, budget, pace, unlimited)
+        self.prices = dual_step(self.prices, seen.spent, budget, pace, unlimited)
 
     def _hope(self) -> Hoped:
         graph, n = self.problem.graph, self.problem.horizon - 1

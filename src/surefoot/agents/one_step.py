@@ -1,4 +1,4 @@
-"""Learners that are safe now, by their bounds, and do not look ahead: each may enter states without a safe action."""
+"""Learners whose next step is safe by their bounds, but that do not look ahead: each may enter unsafe states."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from surefoot.agents.blocks.baseline import Baseline, Paced, certified_now, no_bonus
+from surefoot.agents.blocks.baseline import Baseline, Paced, no_bonus
 from surefoot.agents.blocks.options import BaselineOptions, Slack, option
 from surefoot.checks import at_least, whole
 from surefoot.errors import InvalidInput
@@ -18,7 +18,7 @@ from surefoot.estimate.values import ValueEllipsoid, expected_next_value
 from surefoot.model.graph import NO_ACTION, FloatArray, IntArray
 from surefoot.model.labels import Label, same_label
 from surefoot.model.problem import Problem
-from surefoot.plan.certify import Certified
+from surefoot.plan.certify import Certified, certified_now
 from surefoot.plan.drawing import best_mixture
 from surefoot.plan.explore import pair_uncertainty, slacks
 from surefoot.plan.plan import Plan
@@ -60,7 +60,7 @@ class SlucbQvi(Baseline):
         self._store(slack=self._slack)
 
     def _certify(self, bounds: CostBounds) -> tuple[Certified, Certified]:
-        return certified_now(self.problem, bounds)
+        return certified_now(self.problem.graph, bounds, self.problem.bounds)
 
     def _bonuses(self, bounds: CostBounds) -> Sequence[FloatArray]:
         """(2H/slack)·(upper − lower)/2 = H·ω, ω the relative width of spec 5."""
@@ -100,7 +100,7 @@ class RslucbQvi(SlucbQvi):
             mixed, worth = best_mixture(layer, np.minimum(q[0], most[h]), excess[h])
             chances.insert(0, mixed)
             value.insert(0, worth)
-        return self._drawn_plan(bounds, self._certify(bounds)[0], tuple(chances), q, value, bonus)
+        return self._drawn_plan(bounds, tuple(chances), q, value, bonus)
 
 
 class Oplb(SlucbQvi):
@@ -137,10 +137,10 @@ class Oplb(SlucbQvi):
         excess = assumed_excess(graph, bounds, self.problem.bounds)
         q = [layer.reward + bonus[h] for h, layer in enumerate(graph.layers)]
         mixed = [best_mixture(layer, q[h], excess[h]) for h, layer in enumerate(graph.layers)]
-        # What is learned of transitions is not used; its targets must still lie in their range.
+        # Nothing learned about transitions is used; its targets must still lie in their range.
         value = [*(np.clip(worth, 0.0, 1.0) for _, worth in mixed), graph.terminal.reward]
         chances = tuple(each for each, _ in mixed)
-        return self._drawn_plan(bounds, self._certify(bounds)[0], chances, q, value, bonus)
+        return self._drawn_plan(bounds, chances, q, value, bonus)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,7 +176,7 @@ class SafeLucb(Paced):
 
     def _make_plan(self) -> Plan:
         graph, bounds = self.problem.graph, self._bounds()
-        certified, allowed = certified_now(self.problem, bounds)
+        certified, allowed = certified_now(graph, bounds, self.problem.bounds)
         now = [greedy(layer, layer.reward, allowed.pairs[h], 1.0) for h, layer in enumerate(graph.layers)]
         action = [chosen for _, chosen in now]
         if self.playing_fallback:
@@ -220,14 +220,15 @@ class Mase(Baseline):
 
     def _make_plan(self) -> Plan:
         bounds, known = self._bounds(), self._known()
-        layers, (passes, playable) = self.problem.graph.layers, certified_now(self.problem, bounds)
+        graph = self.problem.graph
+        passes, playable = certified_now(graph, bounds, self.problem.bounds)
         values = self._shaped(bounds, known, passes)
-        others = self._stops or [greedy(z, z.reward, playable.pairs[h], 1.0)[1] for h, z in enumerate(layers)]
+        others = self._stops or [greedy(z, z.reward, playable.pairs[h], 1.0)[1] for h, z in enumerate(graph.layers)]
         action = tuple(np.where(a == NO_ACTION, b, a) for a, b in zip(values.action, others, strict=True))
         return Plan(self.problem, bounds, passes, replace(values, action=action), known, self.replans)
 
     def _shaped(self, bounds: CostBounds, known: Sequence[ValueEllipsoid], passes: Certified) -> Values:
-        """Values of the problem in which having to stop costs, and earns nothing afterwards."""
+        """Values if having to stop costs something and earns nothing afterwards."""
         graph, most = self.problem.graph, most_to_come(self.problem.graph)
         widths = pair_uncertainty(graph, bounds, slacks(self.problem, None))
 
@@ -244,7 +245,7 @@ class Mase(Baseline):
 
 
 def stops(problem: Problem, stop: Label) -> list[IntArray]:
-    """Per decision layer (S,) the pair that stops; every state must have one."""
+    """Per decision layer (S,) the pair that stops, which every state must have."""
     found: list[IntArray] = []
     for h, layer in enumerate(problem.graph.layers):
         marked = [same_label(problem.naming.action(layer, h, pair), stop) for pair in range(layer.n_pairs)]

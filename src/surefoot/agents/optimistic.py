@@ -1,4 +1,4 @@
-"""Optimistic learners that are blind to what they have not measured: the line of UCRL-VTR, and LSVI-AE."""
+"""Optimistic learners without look-ahead: UCRL-VTR and its successors, and LSVI-AE."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def radii(t: int, *, d: int, horizon: int, reach: float, most: float, norm: floa
 
 
 def variance(hat: Row, tilde: Row, *, reach: float, d: int, b_v: float, b_t: float) -> float:
-    """σ̄² of a row, from what both regressions say before it is counted."""
+    """σ̄² of a row, from both regressions before it is counted."""
     second = min(max(tilde.mean, 0.0), reach**2)
     first = min(max(hat.mean, 0.0), reach)
     doubt = min(reach**2, 2.0 * reach * b_v * hat.length) + min(reach**2, b_t * tilde.length)
@@ -82,7 +82,7 @@ def variance(hat: Row, tilde: Row, *, reach: float, d: int, b_v: float, b_t: flo
 
 @dataclass(frozen=True, kw_only=True)
 class WeightedOptions(BaselineOptions):
-    """λ follows from L_μ and cannot be given."""
+    """λ is computed from L_μ."""
 
     value_ridge: float = worked_out(1.0)  # λ
 
@@ -136,7 +136,7 @@ class UcrlVtrPlus(Paced):
         )
 
     def _reach(self, h: int) -> float:
-        """R of step h; the largest, where all steps share a regression."""
+        """R of step h; if all steps share a regression, the largest."""
         last = self.problem.horizon - 1
         return float(last if self.problem.stationary_transitions else last - h)
 
@@ -154,7 +154,7 @@ class UcrlVtrPlus(Paced):
         self.hat.bank.refresh()
         self.tilde.bank.refresh()
         steps = range(self.problem.horizon - 1)
-        return self.hat.ellipsoids([self._radii(h)[0] for h in steps], self.options.optimism)
+        return self.hat.around([self._radii(h)[0] for h in steps], self.options.optimism)
 
     def _data(self) -> dict[str, NDArray[Any]]:
         return {**super()._data(), **self.hat.arrays("hat"), **self.tilde.arrays("tilde")}
@@ -169,7 +169,7 @@ def moment_radius(k: int, *, d: int, steps: int, most: float, norm: float, p: fl
 
 
 def row_variances(before: Sequence[Row], now: Sequence[Row], b: float, *, a: float, g: float) -> list[float]:
-    """σ_m² of all rows of a visit, by the regressions at the episode's begin and now."""
+    """σ_m² of all rows of a visit, from the regressions at the begin of the episode and now."""
     found = []
     for m, (row, running) in enumerate(zip(before, now, strict=True)):
         square = 1.0
@@ -224,7 +224,7 @@ class HfUcrlVtrPlus(Paced):
         steps, lam = problem.horizon - 1, problem.graph.transition_dim / self._norm**2
         moments = range(math.ceil(math.log2(7 * self.options.episodes * steps)))
         self.moments, self._before = ([WeightedData(problem, lam) for _ in moments] for _ in range(2))
-        self._begun = -1  # the episode at whose begin self._before was taken
+        self._begun = -1  # the episode at whose begin self._before was copied
         self._store(value_ridge=lam)
 
     def _radius(self, k: int) -> float:
@@ -239,7 +239,7 @@ class HfUcrlVtrPlus(Paced):
                     mine[...] = own
         graph = self.problem.graph
         layer = graph.layers[h]
-        worth = by_edge(layer, self.plan.targets[h + 1]) / graph.horizon  # R_0, which no value exceeds
+        worth = by_edge(layer, self.plan.targets[h + 1]) / graph.horizon  # R_0: no value is larger
         powers = [worth ** (2**m) for m in range(len(self.moments))]
         before = [data.row(h, layer, edge, f) for data, f in zip(self._before, powers, strict=True)]
         now = [data.row(h, layer, edge, f) for data, f in zip(self.moments, powers, strict=True)]
@@ -252,7 +252,7 @@ class HfUcrlVtrPlus(Paced):
         for data in self.moments:
             data.bank.refresh()
         radius = self._radius(self.episodes + 1)
-        return self.moments[0].ellipsoids([radius] * (self.problem.horizon - 1), self.options.optimism)
+        return self.moments[0].around([radius] * (self.problem.horizon - 1), self.options.optimism)
 
     def _load(self, saved: Mapping[str, NDArray[Any]], moment: str) -> None:
         super()._load(saved, moment)

@@ -1,7 +1,7 @@
-"""A learner on a plant: it is told exact states, learns from exact features, and certifies at the exact state (spec 9).
+"""A learner on a plant: it gets exact states, learns from exact features, and certifies at the exact state (spec 9).
 
-A thin layer over :class:`LsviNew` on the plant's problem: the plan is that of the cells, and at every step the inputs
-are certified anew where the plant really is (:mod:`surefoot.plan.point`).
+A thin layer over :class:`LsviNew` on the plant's problem: plans are made for the cells, and at every step the inputs
+are certified again at the plant's exact state (:mod:`surefoot.plan.point`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class PlantAgent:
     Args:
         plant: what is known.
         failure_probability: p, of all steps of all episodes together.
-        exact: certify at the exact state; False: by whole cells only, to see what that costs.
+        exact: certify at the exact state; False: for whole cells only, to see what that costs.
         options: of :class:`surefoot.LsviNew`.
 
     Examples:
@@ -47,8 +47,8 @@ class PlantAgent:
         self.plant, self.exact = plant, bool(exact)
         self.learner = LsviNew(plant.problem, failure_probability, **options)
         self._centres = CentreValues(plant)
-        self._x: FloatArray | None = None  # where the plant was last told to be
-        self.by_point = False  #: the input that was chosen last is certified at the exact state only
+        self._x: FloatArray | None = None  # the last state that was told
+        self.by_point = False  #: is the last chosen input certified at the exact state only?
 
     def __repr__(self) -> str:
         return f"PlantAgent(episodes={self.episodes}, replans={self.learner.replans})"
@@ -88,7 +88,7 @@ class PlantAgent:
         return point.choices.inputs[choice]
 
     def look(self, h: int, x: Any) -> Point:
-        """What is certified at state x of step h, by the plan in force."""
+        """What the plan in force certifies at state x of step h."""
         place, state = under_way(self.learner.place), self._where(h, x)
         place.expect_at("act", h, self.plant.cell(state))
         return at_point(self.plant, self.plan, self._centres.of(self.plan), h, state)
@@ -104,7 +104,7 @@ class PlantAgent:
         return at_point(self.plant, self.plan, self._centres.of(self.plan), h, x).why_input(u)
 
     def _by_cell(self, point: Point) -> bool:
-        """Cells alone decide: in the first episodes of the fallback, and where exact states are not wanted."""
+        """Do whole cells decide? In the fallback's first episodes, and if exact states are not wanted."""
         return not self.exact or not self.plan.consistent or self.learner.playing_fallback
 
     def observe(self, h: int, x: Any, u: Any, x_next: Any, cost: Cost) -> None:
@@ -130,7 +130,7 @@ class PlantAgent:
         """Finish the episode; between episodes a new plan is made if the data have grown enough."""
         try:
             self.learner.end_episode()
-        except InvalidInput as error:  # of a cell that the graph has come to
+        except InvalidInput as error:  # about a cell that the graph has reached
             raise self.plant.told(error) from None
 
     def abort_episode(self) -> None:
@@ -142,7 +142,7 @@ class PlantAgent:
             self.learner.place.exact = x.tolist()
 
     def _where(self, h: int, x: Any) -> FloatArray:
-        """The state as told last; another one is refused."""
+        """The state, if it is the one that was told last; another one is refused."""
         point = self.plant.cells.point("a state", x)
         if self._x is None or not np.array_equal(point, self._x):
             last = None if self._x is None else self._x.tolist()

@@ -1,4 +1,4 @@
-"""Agents by name, and what each is, in five lines of its docstring: the one place where that is written."""
+"""Agents by name, and the card of each, which is written in its docstring and nowhere else."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Roster:
-    """Agents by name; the class of each is imported when it is asked for."""
+    """Agents by name; each class is imported when it is first used."""
 
     homes: Mapping[str, str]  # name -> module and class, below surefoot
 
@@ -92,7 +92,7 @@ _LABELS = ("Port of", "Changed to fit", "Assumes", "Guarantees", "May violate")
 
 @dataclass(frozen=True)
 class Card:
-    """The facts about an agent; every claim is tested (tests/statistical/test_field_claims.py)."""
+    """What an agent is; every claim is tested (tests/statistical/test_field_claims.py)."""
 
     name: str
     title: str  # its docstring's first line
@@ -104,7 +104,7 @@ class Card:
 
 
 def card(name: str, own: type | None = None) -> Card:
-    """The facts about a registered agent, or about one of another room by its class."""
+    """The card of a registered agent, or of a class in another room."""
     described = AGENTS.kind(name) if own is None else own
     texts = [inspect.getdoc(each) or "" for each in (described, inspect.getmodule(described))]
     text, found = next((text for text in texts if _LABELS[0] in text), ""), {}

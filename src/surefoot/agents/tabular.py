@@ -1,8 +1,8 @@
-"""What learners without features share: counts, budgets for whole episodes, and plans from a drawn policy.
+"""Learners without features: counts, budgets for whole episodes, and plans from a randomised policy.
 
-**Budgets.** The constrained problems that they were made for limit the expected cost of an episode. A hard limit c̄ on
-each of n steps becomes  E Σ cost_j ≤ n·c̄_j,  the usual soft form. It is very lax: its best policy breaks the hard
-limit where that pays, and stays below it elsewhere. Rewards are known here, costs and transitions are not.
+**Budgets.** These learners were made for limits on the expected cost of an episode. A hard limit c̄ on each of n steps
+becomes the usual soft form  E Σ cost_j ≤ n·c̄_j. It is very lax: its best policy breaks the hard limit where that pays
+and stays below it elsewhere. Rewards are known here, costs and transitions are not.
 """
 
 from __future__ import annotations
@@ -78,14 +78,14 @@ class Tabular(Paced):
         return width
 
     def _hoped_costs(self, h: int) -> FloatArray:
-        """(N, m) max(ĉ − σ√(l/n), min(0, ĉ)) of a layer: the least that a cost may be, but no gain out of nothing."""
+        """(N, m) max(ĉ − σ√(l/n), min(0, ĉ)) of a layer: an optimistic cost, negative only where ĉ is."""
         mean = self.counts.mean_costs(h)
         return np.maximum(mean - self._cost_width(h), np.minimum(mean, 0.0))
 
     def _counted_plan(self, chances: Chances) -> Plan:
-        """A plan that draws its actions so; its values are those that the counts expect of it."""
+        """A plan that draws its actions with these chances; its values are those that the counts predict."""
         bounds, (q, value) = self._bounds(), on_model(self.problem.graph, self._model(), chances)
-        return self._drawn_plan(bounds, self._certify(bounds)[0], chances, q, value)
+        return self._drawn_plan(bounds, chances, q, value)
 
     def _within_budget(
         self, inside: Sequence[Intervals], rewards: Sequence[FloatArray], costs: Sequence[FloatArray]
@@ -110,7 +110,7 @@ def on_model(
 ) -> tuple[tuple[FloatArray, ...], tuple[FloatArray, ...]]:
     """Q (H-1 of (N,)) and V (H of (S,)) of a policy where transitions are a model's (E,).
 
-    ``paid``: H of (N,), the last (S,); by default the rewards. ``within``: per decision layer what Q is cut to.
+    ``paid``: H of (N,), the last (S,); by default the rewards. ``within``: per decision layer the range of Q.
     """
     now = [*(layer.reward for layer in graph.layers), graph.terminal.reward] if paid is None else paid
     value, q = [now[-1]], list[FloatArray]()
@@ -340,7 +340,7 @@ class OpseLcmdp(Tabular):
         return self._counted_plan(found.chances)
 
     def _priced(self, price: float) -> Priced:
-        """The softmax policy of a price, built backward together with what it is worth."""
+        """The softmax policy of a price, computed backward together with its utilities."""
         graph, c = self.problem.graph, self.options.scale
         value_r, value_u = graph.terminal.reward, self._last_utilities()
         value_plus = np.zeros(graph.terminal.n_states)
@@ -366,14 +366,14 @@ class OpseLcmdp(Tabular):
         return Priced(tuple(chances), value_u[graph.starts].mean(axis=0))
 
     def _utilities(self, h: int, beta: FloatArray) -> FloatArray:
-        """(N, m) Σu_j/(1 + n) of a layer's pairs, less what the noise of so many measurements may hide."""
+        """(N, m) Σu_j/(1 + n) of a layer's pairs, less what the noise of n measurements may hide."""
         noise, largest = self.problem.noise_of(1), self._largest
         n = self.counts.measured[h][:, None]
         mean = (0.5 * n - self.counts.cost_sums[h] / (2.0 * largest)) / (1.0 + n)
         return np.clip(mean - self.options.scale * noise * beta[:, None] / (2.0 * largest), 0.0, 1.0)
 
     def _last_utilities(self) -> FloatArray:
-        """(S, m) of the last states; those without a cost have the utility of a cost of 0, if any other has one."""
+        """(S, m) of the last states; one without a cost has the utility of cost 0, if any has a cost."""
         last = self.problem.graph.terminal
         if not last.has_cost.any():
             return np.zeros((last.n_states, len(self.problem.limits)))

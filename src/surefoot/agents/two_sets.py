@@ -1,16 +1,16 @@
-"""What the learners of the deterministic line share: a pessimistic and an optimistic safe set (SafeMDP and after).
+"""SafeMDP and its successors: learners with a pessimistic and an optimistic safe set.
 
-They were made for known, deterministic transitions and a Gaussian process over a safety feature. Here a process with a
-linear kernel is Bayesian linear regression: with the prior γ_j ~ N(0, v I), v = L_j²/d, and noise σ_j
+They were made for known, deterministic transitions and a Gaussian process over a safety feature. With a linear kernel
+the process is Bayesian linear regression: with the prior γ_j ~ N(0, v I), v = L_j²/d, and noise σ_j
 
     mean ± β·std,    std = σ_j √(zᵀ(G + λI)⁻¹z),    λ = σ²/v    (of several limits the largest)
 
-which knows of no error of the model: a declared misspecification counts in the proved bounds alone.
+which has no model error: a declared misspecification counts in the proved bounds only.
 
 ``confidence``: ``"published"`` is that, with β = 2, and no proof; ``"proved"`` is (S3) of the specification.
 ``successors``: ``"one"`` takes every action to have one outcome, the likeliest by the estimated transitions, as
-deterministic transitions would; ``"all"`` asks for every declared successor. With ``"proved"`` and ``"all"`` the
-pessimistic set is the certified set of spec 4, and whoever plays it alone keeps every limit.
+deterministic transitions would; ``"all"`` uses every declared successor. With ``"proved"`` and ``"all"`` the
+pessimistic set is the certified set of spec 4, which keeps every limit.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class SafeSets(NamedTuple):
     graph: LayeredGraph  # with one successor of every pair, or with all that are declared
     sure: Certified  # the pessimistic safe set
     hoped: Certified  # the optimistic one, which contains it
-    playable: Certified  # the first, and the least bad action where an outcome that was left out may lead
+    playable: Certified  # sure, and the least bad action in states that only a neglected outcome can reach
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +64,7 @@ class TwoSetsOptions(BaselineOptions):
 
 
 class TwoSets(Paced):
-    """Keeps a set that it takes to be safe, and one that may yet be."""
+    """Keeps a set that it takes to be safe, and one that may turn out to be."""
 
     options: TwoSetsOptions
 
@@ -99,7 +99,7 @@ class TwoSets(Paced):
 
     @abstractmethod
     def _values(self, sets: SafeSets, bounds: CostBounds, known: Sequence[ValueEllipsoid]) -> Values:
-        """What to play in the pessimistic set."""
+        """The values that decide what to play in the pessimistic set."""
 
     def _sets(self, bounds: CostBounds, known: Sequence[ValueEllipsoid]) -> SafeSets:
         limits, graph, seen = self.problem.bounds, self.problem.graph, bounds
@@ -121,10 +121,10 @@ def prior_ridge(problem: Problem) -> float:
     d = problem.graph.cost_dim
     sizes = zip(problem.noises.tolist(), (prior.norm for prior in problem.priors), strict=True)
     found = max(noise**2 * d / norm**2 if norm > 0 else 0.0 for noise, norm in sizes)
-    return max(found, 1e-7 * default_ridge(problem))  # costs without noise are learned at once
+    return max(found, 1e-7 * default_ridge(problem))  # without noise, costs are learned at once
 
 
-DENSE = 1 << 24  #: numbers of a table that may be copied
+DENSE = 1 << 24  #: the largest table that is copied, in numbers
 
 
 class SafeMdp(TwoSets):
@@ -157,7 +157,7 @@ class SafeMdp(TwoSets):
 
 
 def target(problem: Problem, bounds: CostBounds, sure: Certified) -> tuple[int, int, float]:
-    """(step, pair, width) of the row to go and measure."""
+    """(step, pair, width) of the row to measure next."""
     graph, scales = problem.graph, problem.cost_scales
     inside = list(reached(graph, sure.pairs)[:-1])
     away = _away(problem, inside, sure)
@@ -181,8 +181,7 @@ def target(problem: Problem, bounds: CostBounds, sure: Certified) -> tuple[int, 
 def _away(problem: Problem, inside: list[IntArray], sure: Certified) -> list[FloatArray]:
     """Per decision layer (R,): how far each row of the set is from the nearest row outside it; ∞ for all other rows.
 
-    Outside are the rows of the same step, or of all steps where costs are the same at every step. Steps that share a
-    table share the work.
+    Outside are rows of the same step, or of all steps if costs are stationary. Steps that share a table share the work.
     """
     layers = problem.graph.layers
     outside = [np.repeat(~sure.pairs[h], np.diff(layer.row_ptr)) for h, layer in enumerate(layers)]
@@ -221,7 +220,7 @@ def _dense(x: Features) -> FloatArray:
 
 
 def towards(graph: LayeredGraph, allowed: Certified, aim: tuple[int, int]) -> Values:
-    """Backward: 1 at the target, 0 elsewhere, and of several successors the best one; along allowed pairs."""
+    """Backward along allowed pairs: 1 at the target, 0 elsewhere, and of several successors the best."""
 
     def step(h: int, following: FloatArray) -> StepValues:
         layer = graph.layers[h]
@@ -313,7 +312,7 @@ class SafeExpOptOptions(TwoSetsOptions):
 
 
 class SafeExpOpt(TwoSets):
-    """SafeExpOpt-MDP (Wachi et al. 2018): between what is safe now and what may yet be.
+    """SafeExpOpt-MDP (Wachi et al. 2018): between what is safe now and what may turn out to be.
 
     V_o and V_p are the optimistic values (spec 6) over the optimistic and over the pessimistic safe set.
     In every state, over the actions of the pessimistic set,

@@ -12,7 +12,7 @@ For one anchor ρ = ⟨x, x⁰⟩/‖x⁰‖². That z be at a right angle to th
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -168,19 +168,23 @@ def first_graph(problem: Problem) -> LayeredGraph:
 
 def mean_square(graph: LayeredGraph, family: Family) -> float:
     """The mean ‖z‖² over all rows that have a cost."""
-    last, total, rows = graph.terminal, 0.0, 0
+    total, rows = 0.0, 0
     done: dict[tuple[int, int], float] = {}
-    for h, anchors in enumerate(graph.anchors):
-        x = graph.layers[h].cost_features if h < len(graph.layers) else last.cost_features
+    for x, anchors in costed_rows(graph):
         if x is None:
             continue
-        if h == len(graph.layers):
-            x = x[last.has_cost]
         key = id(x), id(anchors)
         if key not in done:
             done[key] = sum(_squares(part, family, family.known(anchors)) for part in parts_of(x))
         total, rows = total + done[key], rows + len(x)
     return max(total, 0.0) / max(rows, 1)
+
+
+def costed_rows(graph: LayeredGraph) -> Iterator[tuple[Features | None, Anchors | None]]:
+    """By step: the rows that have a cost, None without any, and the anchors."""
+    last = graph.terminal
+    ends = None if last.cost_features is None else last.cost_features[last.has_cost]
+    return zip([*(layer.cost_features for layer in graph.layers), ends], graph.anchors, strict=True)
 
 
 def _squares(x: Features, family: Family, known: Known | None) -> float:

@@ -17,7 +17,7 @@ import numpy as np
 
 from surefoot.estimate.bank import LEAST_SHAPE
 from surefoot.estimate.blocks import Blocks
-from surefoot.estimate.families import Family, Known, first_graph, ridge_scale
+from surefoot.estimate.families import Family, Known, costed_rows, first_graph, ridge_scale
 from surefoot.model.features import Features, pieces
 from surefoot.model.graph import FloatArray
 from surefoot.model.problem import Problem
@@ -47,13 +47,9 @@ def feature_shapes(problem: Problem, families: tuple[Family, ...], blocks: Block
 
 def _sums(problem: Problem, family: Family) -> list[tuple[int, Any] | None]:
     """By step: how many rows it has, and their Σ zzᵀ (d, d), of a sparse table a sparse matrix; None without a cost."""
-    graph = first_graph(problem)
-    last, done = graph.terminal, dict[tuple[int, int], tuple[int, Any]]()
+    done = dict[tuple[int, int], tuple[int, Any]]()
     found: list[tuple[int, Any] | None] = []
-    for h, anchors in enumerate(graph.anchors):
-        x = graph.layers[h].cost_features if h < len(graph.layers) else last.cost_features
-        if x is not None and h == len(graph.layers):
-            x = x[last.has_cost]
+    for x, anchors in costed_rows(first_graph(problem)):
         if x is None or not len(x):
             found.append(None)
             continue

@@ -42,7 +42,7 @@ class ValueData:
     """All observed transitions, as ridge statistics of value targets (eq:estimatemodel)."""
 
     def __init__(self, problem: Problem, ridge: float) -> None:
-        self._pooled = problem.stationary_transitions
+        self.ridge, self._pooled = ridge, problem.stationary_transitions
         self.bank = Bank(value_blocks(problem), 1, ridge)
         self.state = ValueState(
             regression=np.array([self.regression(h) for h in range(problem.horizon - 1)]),
@@ -67,7 +67,7 @@ class ValueData:
 
         θ̂ = (λ₂I + Σ φ_V φ_Vᵀ)⁻¹ Σ φ_V V(s')   (eq:estimatemodel), and its radius (S6).
         """
-        turned, ridge = [self.bank.turned(r) for r in range(len(self.bank.rows))], confidence.ridge
+        turned, ridge = [self.bank.turned(r) for r in range(len(self.bank.rows))], self.ridge
         found = []
         for h, r in enumerate(self.state.regression.tolist()):
             ratio = float(np.log1p(turned[r].eigenvalues / ridge).sum())

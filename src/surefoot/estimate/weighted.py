@@ -19,14 +19,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from surefoot.estimate.bank import Bank
-from surefoot.estimate.blocks import BlockShape, value_blocks
 from surefoot.estimate.tables import rows_of
 from surefoot.estimate.update import FACTOR, NOWHERE, value_row
-from surefoot.estimate.values import ValueEllipsoid, ellipsoid_around
+from surefoot.estimate.values import ValueData, ValueEllipsoid, ellipsoid_around
 from surefoot.jit import compiled
 from surefoot.model.graph import FloatArray, Layer, owner
-from surefoot.model.problem import Problem
 
 
 class Row(NamedTuple):
@@ -58,47 +55,32 @@ def _seen(
     return mean, np.sqrt(square)
 
 
-class WeightedData:
+class WeightedData(ValueData):
     """Transitions as ridge statistics of one function of the triplets; one regression per layer, or one in all."""
-
-    def __init__(self, problem: Problem, ridge: float) -> None:
-        self._pooled = problem.stationary_transitions
-        self.ridge, self.bank = ridge, Bank(value_blocks(problem), 1, ridge)
-        self._shape: BlockShape = self.bank.blocks.shape
-
-    def regression(self, h: int) -> int:
-        return 0 if self._pooled else h
 
     def row(self, h: int, layer: Layer, edge: int, worth: FloatArray) -> Row:
         """The row of a transition along an edge, with f (E,) given by edge; nothing is counted yet."""
-        r, room = self.regression(h), np.empty(self.bank.blocks.largest)
+        r, room, shape = self.regression(h), np.empty(self.bank.blocks.largest), self.bank.blocks.shape
         pair = owner(layer.pair_ptr, edge)
         first, end = int(layer.pair_ptr[pair]), int(layer.pair_ptr[pair + 1])
         edges = np.arange(layer.n_edges)
-        b = int(value_row(rows_of(layer.transition_features), 0, edges, 0, first, end, worth, 0, r, self._shape, room))
+        b = int(value_row(rows_of(layer.transition_features), 0, edges, 0, first, end, worth, 0, r, shape, room))
         if b == NOWHERE:
             return Row(r, b, room, 0.0, 0.0, float(worth[edge]))
-        size = int(self._shape.size[b])
+        size, slot, entry = int(shape.size[b]), int(shape.slot[b]), int(shape.entry[b])
         state = self.bank.state
-        mean, length = _seen(
-            state.squares[FACTOR],
-            state.targets[0, 0],
-            int(self._shape.slot[b]),
-            int(self._shape.entry[b]),
-            size,
-            room,
-        )
+        mean, length = _seen(state.squares[FACTOR], state.targets[0, 0], slot, entry, size, room)
         return Row(r, b, room, float(mean), float(length), float(worth[edge]))
 
     def count(self, row: Row, weight: float = 1.0) -> None:
         """Enter a row, divided by its weight w."""
         self.bank.add(row.regression, row.block, row.phi / weight, np.array([row.target / weight]))
 
-    def ellipsoids(self, radii: list[float], optimism: float, clip: bool = True) -> tuple[ValueEllipsoid, ...]:
+    def around(self, radii: list[float], optimism: float) -> tuple[ValueEllipsoid, ...]:
         """One per decision layer, around θ̂ with the given radius."""
         turned = [self.bank.turned(r) for r in range(len(self.bank.rows))]
         each = ((turned[self.regression(h)], radius) for h, radius in enumerate(radii))
-        return tuple(ellipsoid_around(data, self.ridge, radius, optimism, clip) for data, radius in each)
+        return tuple(ellipsoid_around(data, self.ridge, radius, optimism, True) for data, radius in each)
 
     def arrays(self, prefix: str) -> dict[str, Any]:
         """Everything that a checkpoint must keep."""

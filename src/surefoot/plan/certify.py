@@ -51,8 +51,8 @@ def certify(graph: LayeredGraph, bounds: CostBounds, limits: FloatArray) -> Cert
 def not_refuted(graph: LayeredGraph, bounds: CostBounds, limits: FloatArray) -> Certified:
     """The *hopeful* pairs and states (spec 5): those that may yet be certified, as no lower bound proves them unsafe.
 
-    The same sweep with lower in place of upper. Bounds that contradict each other prove nothing: then all are hopeful.
-    So is what a growing graph does not contain yet, while there is room for it (spec 9).
+    The same sweep with lower in place of upper. If the bounds contradict each other they prove nothing, and all are
+    hopeful. So is what a growing graph does not contain yet, while there is room for it (spec 9).
     """
     if not bounds.consistent:
         states = tuple(~graph.forbidden(h) for h in range(graph.horizon))
@@ -107,10 +107,10 @@ def certified_by(layer: Layer, kept: BoolArray, following: BoolArray) -> tuple[B
 
 
 def margins(upper: FloatArray, limits: FloatArray, certified: bool) -> list[float | None]:
-    """(m,) the margins bound − upper that are shown for one step; None where nothing is proved.
+    """(m,) the margins bound − upper shown for one step; None where nothing is proved.
 
-    Nothing is proved without any bound, or where an action is certified only because it is the fallback's: so no
-    certified action shows a negative margin.
+    Nothing is proved without a bound, or if an action is certified only because it is the fallback's; so no certified
+    action shows a negative margin.
     """
     room = (limits - upper).tolist()
     return [m if np.isfinite(m) and (m >= 0.0 or not certified) else None for m in room]
@@ -137,14 +137,14 @@ def _kept_last(graph: LayeredGraph, costs: FloatArray | None, limits: FloatArray
 
 
 def fallback_only(graph: LayeredGraph) -> Certified:
-    """All that is certified when the data contradict the assumptions: the fallback, safe by assumption alone."""
+    """What is certified if the data contradict the assumptions: the fallback alone, which is safe by assumption."""
     pairs = tuple(layer.played_by_fallback() for layer in graph.layers)
     states = (segment_any(mask, layer.state_ptr) for mask, layer in zip(pairs, graph.layers, strict=True))
     return Certified(pairs, (*states, graph.terminal.fallback_reached))
 
 
 def certify_one_step(graph: LayeredGraph, bounds: CostBounds, limits: FloatArray) -> Certified:
-    """Without Idea I: condition 1 alone, no look-ahead. It can walk into states with no safe action."""
+    """Without Idea I: condition 1 only, no look-ahead. It can lead into states without a safe action."""
     if not bounds.consistent:
         return fallback_only(graph)
     pairs, states = [], []
@@ -156,14 +156,25 @@ def certify_one_step(graph: LayeredGraph, bounds: CostBounds, limits: FloatArray
     return Certified(tuple(pairs), (*states, terminal_states(graph, bounds, limits)))
 
 
-def with_least_worst(graph: LayeredGraph, safe: Certified, bounds: CostBounds, limits: FloatArray) -> Certified:
-    """Where no pair is certified, add the one whose worst upper bound exceeds its limit least.
+def certified_now(graph: LayeredGraph, bounds: CostBounds, limits: FloatArray) -> tuple[Certified, Certified]:
+    """For learners that do not look ahead: what is certified in this step, and what they may play."""
+    certified = certify_one_step(graph, bounds, limits)
+    return certified, with_least_worst(graph, certified, bounds, limits)
 
-    Only for learners without a guarantee, which must act even in a state where they should not be.
+
+def pair_excess(layer: Layer, costs: FloatArray, limits: FloatArray) -> FloatArray:
+    """(N,) the largest amount by which any cost row (R, m) of a pair exceeds any limit (m,)."""
+    return segment_max((costs - limits).max(axis=1), layer.row_ptr)
+
+
+def with_least_worst(graph: LayeredGraph, safe: Certified, bounds: CostBounds, limits: FloatArray) -> Certified:
+    """In states without a certified pair, add the one whose worst upper bound exceeds its limit least.
+
+    Only for learners without a guarantee, which must act even where they should not be.
     """
     pairs = []
     for h, layer in enumerate(graph.layers):
-        excess = segment_max((bounds.upper[h] - limits[h]).max(axis=1), layer.row_ptr)
+        excess = pair_excess(layer, bounds.upper[h], limits[h])
         least = -segment_max(-excess, layer.state_ptr)
         best = first_marked(excess == spread(least, layer.state_ptr), layer.state_ptr)
         chosen = safe.pairs[h].copy()

@@ -27,8 +27,8 @@ def default_ridge(problem: Problem) -> float:
 
 
 def default_shaped(problem: Problem) -> float:
-    """How many times s the ridge in the shape of the features is: 100 (dc + 10) σ²/room² of the limit where this is
-    most, between 1/1000 and 10 (spec 3); room is the bound less an anchor's cost, in steps that have one."""
+    """The ridge in the shape of the features, in units of s: the largest 100 (dc + 10) σ²/room² of any limit, between
+    1/1000 and 10 (spec 3). The room of a limit is its bound less the anchor's cost, in steps that have a cost."""
     steps = problem.horizon - (problem.graph.terminal.cost_features is None)
     anchors = problem.graph.anchors[:steps]
     known = np.array([np.zeros(len(problem.limits)) if x is None else x.cost[0] for x in anchors])
@@ -51,7 +51,7 @@ def refuse_tiny(name: str, ridge: float, longest: float) -> None:
 
 
 def checked_multipliers(values: Sequence[float]) -> tuple[float, ...]:
-    """Any number of any size is sound, since (S3) holds for every c at once; beyond these only rounding is left."""
+    """Any c ≥ 0 is sound, since (S3) holds for all of them at once; outside this range there is only rounding."""
     found = tuple(at_least("multipliers", value, LEAST_MULTIPLIER) for value in values)
     if not found or max(found) > MOST_MULTIPLIER:
         rule = f"multipliers are one number or more between {LEAST_MULTIPLIER:g} and {MOST_MULTIPLIER:g}"
@@ -68,8 +68,8 @@ def cost_confidence(
     ridges: Sequence[float] | None,
     shaped: float | None,
 ) -> CostConfidence:
-    """(S3): ellipsoids of every ridge and multiplier of the norm's ball, and the prior bound. The default ridge has the
-    shape of the features; others are even unless ``shaped`` says how many times they are taken in that shape."""
+    """(S3): an ellipsoid for every ridge and multiplier of the norm's ball, and the prior bound. The default ridge has
+    the shape of the features; given ones are even, unless ``shaped`` scales them in that shape."""
     grid = (default_ridge(problem),) if ridges is None else tuple(checked_ridge(value) for value in ridges)
     if not grid:
         raise InvalidInput("ridges must not be empty", got=repr(ridges))
@@ -109,7 +109,7 @@ def cost_confidence(
 def value_confidence(
     problem: Problem, *, failure_probability: float, value_ridge: float, optimism: float
 ) -> ValueConfidence:
-    """(S6): an ellipsoid around θ̂, of which the share ``optimism`` is used."""
+    """(S6): an ellipsoid around θ̂, whose radius is multiplied by ``optimism``."""
     lam = at_least("value_ridge", value_ridge, 0.0, strictly=True)
     refuse_tiny("value_ridge", lam, problem.horizon * problem.graph.largest_feature_sum())
     log_term = theory.value_log_term(problem.horizon, failure_probability)

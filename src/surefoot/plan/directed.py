@@ -1,29 +1,28 @@
 """Directed exploration: play what narrows the bounds that stand between us and more reward (spec 5).
 
-*Hopeful* pairs are those that are not proved unsafe. V̄ and V are the optimistic values over hopeful and over certified
-pairs, without bonuses; gap = V̄ − V at the start is the most that further certificates can add. While there is a gap,
-the greedy policy of V̄ plays something that is not certified. Its cost rows with upper > c̄ are the *targets*, and a row
-that certified pairs can reach scores the share of their uncertainty that playing it removes (surefoot.plan.scores).
+*Hopeful* pairs are those not proved unsafe. V̄ and V are the optimistic values over hopeful and over certified pairs,
+without bonuses; gap = V̄ − V at the start is the most that further certificates can add. While there is a gap, the
+greedy policy of V̄ plays something that is not certified. Its cost rows with upper > c̄ are the *targets*; a row that
+certified pairs can reach scores the share of the targets' uncertainty that playing it removes (surefoot.plan.scores).
 The policy played maximises, over certified pairs,
 
     V_ω  =  the value of  r + ω · share,      share = score / (largest score)
 
-with the ω for which V_ω = V̄ at the start, to within a factor of two. That ω is derived, not chosen. If certification
-takes n units of share, a policy that earns v and collects i of them per episode costs (V̄ − v)·n/i until then; the least
-of (V̄ − v)/i over all policies is the ω for which the largest v + ω·i is V̄, and the policy that attains it is the one
-that is best for r + ω · share (Dinkelbach). ω is at least ``FLOOR`` times the number of episodes.
-Q is not clipped at R_h, or a large bonus would hide the way to what lies behind it; transitions are learned from
-V_ω/(1 + ω), which is at most R_h by itself.
-Where this leads to the greedy policy of V after all, and ω is below ``HEAVY``, the plan does not count as exploring.
+with the ω for which V_ω = V̄ at the start, within a factor of two. That ω is derived, not chosen. If certification takes
+n units of share, a policy that earns v and collects i of them per episode costs (V̄ − v)·n/i until then; the least
+(V̄ − v)/i over all policies is the ω for which the largest v + ω·i is V̄, and the policy that attains it is best for
+r + ω · share (Dinkelbach). ω is at least ``FLOOR`` times the number of episodes. Q is not clipped at R_h, or a large
+bonus would hide the way to what lies behind it; transitions are learned from V_ω/(1 + ω), which is at most R_h anyway.
+If this is the greedy policy of V after all, and ω is below ``HEAVY``, the plan does not count as exploring.
 
-**Undirected.** Where nothing that can be played says much about any target, the largest score being below ``USEFUL``
-of the largest u/(1+u), the score is u/(1+u) itself: certifying something else may open the way.
+**Undirected.** If nothing that can be played tells much about any target (the largest score is below ``USEFUL`` of the
+largest u/(1+u)), the score is u/(1+u) itself: certifying something else may open the way.
 
-**When to stop.** A hope about which nothing can be learned stays a hope for ever. So of the first k episodes at most
+**When to stop.** What nothing can be learned about stays hopeful for ever. So of the first k episodes at most
 ``budget``·√k are played differently from V's greedy policy.
 
-**How much work.** Of the targets, the ``MOST_TARGETS`` nearest to their limits: scores then cost about as much as the
-bounds. The search for ω begins at that of the last plan, and mostly ends there.
+**How much work.** Only the ``MOST_TARGETS`` targets nearest to their limits are used; scores then cost about as much as
+the bounds. The search for ω begins at that of the last plan, and mostly ends there.
 """
 
 from __future__ import annotations
@@ -52,33 +51,33 @@ from surefoot.plan.values import Values, most_to_come, optimistic_values, withou
 
 MOST_TARGETS = 32
 FLOOR = 1e-5  #: of ω, per episode: next to nothing for a long time, and in the end enough for the regret theorem
-MOST = 1e3  #: of ω, per step: where this is too little for V̄, what is hoped for is hardly ever met
-HEAVY = 8.0  #: an ω from which on values are about information first, even where they lead to the same actions
-USEFUL = 0.01  #: scores below this share of the largest that any target could have point nowhere
+MOST = 1e3  #: of ω, per step: if this is too little for V̄, what is hoped for is hardly ever met
+HEAVY = 8.0  #: from this ω on values are mostly about information, even if they lead to the same actions
+USEFUL = 0.01  #: scores below this share of the largest possible one point nowhere
 
 
 @dataclass(frozen=True)
 class Waited:
-    """What decides a plan beside the data. It is kept with the plan, so that the plan can be made again."""
+    """What a plan depends on besides the data; kept with the plan, so that it can be made again."""
 
     episodes: int = 0  # when the plan was made
-    weight: float = 0.0  # ω of the last plan that looked for one; 0 where none has
+    weight: float = 0.0  # ω of the last plan that needed one, 0 without any
     explored: int = 0  # episodes that were played differently from V's greedy policy
     gap: float = 0.0  # of the plan
     exploring: bool = False  # by the plan
 
     def at(self, episodes: int, gap: float) -> Waited:
-        """When the next plan is made, which does not explore yet."""
+        """For the next plan, which does not explore yet."""
         since = episodes - self.episodes
         return Waited(episodes, self.weight, self.explored + since * self.exploring, gap)
 
     def may_explore(self, episodes: int, budget: float) -> bool:
-        """The budget is not spent yet when so many episodes have been played under the plan."""
+        """Is the budget not spent yet after so many episodes?"""
         return self.explored + (episodes - self.episodes) * self.exploring < budget * math.sqrt(max(1, episodes))
 
     def due_at(self, growth: float, budget: float) -> int | None:
-        """While there is a gap a plan is due when the number of episodes has grown so much, or the budget is spent;
-        None: not by time."""
+        """While there is a gap, a plan is due when the number of episodes has grown by this share, or the budget is
+        spent; None: not by time."""
         if not self.gap > 0 or not math.isfinite(growth):
             return None
         due = self.episodes + max(1, math.ceil(growth * self.episodes))
@@ -90,12 +89,12 @@ class Waited:
 
 @dataclass(frozen=True, eq=False)
 class Shares:
-    """What cost rows that may be played tell about targets; by step, in the last one of states."""
+    """What the cost rows that may be played tell about the targets; by step, in the last one of states."""
 
     sizes: tuple[int, ...]  # of the tables: R, last S
     rows: tuple[IntArray, ...]  # that may be played, (n,)
     told: tuple[FloatArray, ...]  # (n,)  score / (largest score)
-    aimed: tuple[NDArray[np.int8], ...]  # (n,)  the number of the target that it narrows most, -1 where undirected
+    aimed: tuple[NDArray[np.int8], ...]  # (n,)  the target that it narrows most, -1 if undirected
     targets: tuple[tuple[int, int], ...]  # (layer, cost row), in the last layer (layer, state)
 
     @cached_property
@@ -110,14 +109,12 @@ class Shares:
         )
 
     def all(self) -> Shares:
-        """Themselves: where they are computed elsewhere, all are fetched."""
+        """These; shares that are computed elsewhere are fetched by the same name."""
         return self
 
     def bonus(self, graph: LayeredGraph, weight: float) -> tuple[list[FloatArray], FloatArray]:
-        """ω · share of every step's pairs (N,), which is the largest of their rows, and of the last states (S,)."""
-        *told, last = (
-            weight * each for each in self.told
-        )  # few: what is 0 elsewhere takes no memory before it is read
+        """ω · share of the pairs of every step (N,), the largest of their rows, and of the last states (S,)."""
+        *told, last = (weight * each for each in self.told)
         steps = zip(graph.layers, self.rows, told, strict=False)
         bonus = [largest_by_pair(layer, rows, own) for layer, rows, own in steps]
         return bonus, _laid_out(self.sizes[-1], self.rows[-1], last)
@@ -131,7 +128,7 @@ def _laid_out(n: int, rows: IntArray, values: NDArray[Any]) -> NDArray[Any]:
 
 
 def largest_by_pair(layer: Layer, rows: IntArray, values: FloatArray) -> FloatArray:
-    """(N,) the largest value, none below 0, of some rows (n,) of each pair; 0 where there is none."""
+    """(N,) the largest value, at least 0, of some rows (n,) of each pair; 0 without any."""
     if 8 * len(rows) > layer.n_rows:
         return segment_max(_laid_out(layer.n_rows, rows, values), layer.row_ptr)
     result = np.zeros(layer.n_pairs)
@@ -155,7 +152,7 @@ class Explored(NamedTuple):
     """The values of r + ω · share over certified pairs, and the policy that is greedy for them."""
 
     values: Values
-    alike: Callable[[], bool]  # it plays what V's greedy policy plays
+    alike: Callable[[], bool]  # does it play what V's greedy policy plays?
 
 
 def exploring_values(
@@ -167,7 +164,7 @@ def exploring_values(
     weight: float,
     sweep: Callable[..., Values] = optimistic_values,
 ) -> Explored:
-    """For some ω. ``sweep``: who computes them."""
+    """For some ω; ``sweep`` computes them."""
     graph = problem.graph
     bonus, of_last = shares.bonus(graph, weight)
     caps = [most * (1.0 + weight) for most in most_to_come(graph)]  # never reached, but for rounding
@@ -179,8 +176,8 @@ def exploring_values(
 def weighed(
     graph: LayeredGraph, hoped: Hope, waited: Waited, values: Callable[[float], Explored]
 ) -> tuple[float, Explored]:
-    """ω and its values: doubled or halved from the last one until they are worth V̄ at the start, within a factor of
-    two of the gap; where none is, the smallest tried that is worth more."""
+    """ω and its values: doubled or halved from the last one until the start is worth V̄, within a factor of two of the
+    gap; if none is, the smallest ω tried that is worth more."""
     start = graph.starts[(hoped.best.value[0][graph.starts] - hoped.sure.value[0][graph.starts]).argmax()]
     least, most = FLOOR * waited.episodes, MOST * graph.horizon
     weight, too_small = max(least, waited.weight or hoped.gap), 0.0
@@ -203,7 +200,7 @@ def shares(
     ridge: float,
     slack: FloatArray,
 ) -> Shares | None:
-    """How much each cost row that certified pairs reach tells about the targets; None where all tell nothing at all."""
+    """How much each cost row that certified pairs reach tells about the targets; None if no row tells anything."""
     graph = problem.graph
     targets = _targets(hoped, certified, reached_by(graph, hoped.best.action), slack)
     seen = seen_from(hoped.problem, data, targets, ridge)
@@ -213,7 +210,7 @@ def shares(
 def shares_of(
     problem: Problem, certified: Certified, seen: Sequence[Sequence[RowView]], targets: Targets
 ) -> Shares | None:
-    """Likewise, of targets that are known."""
+    """The same for given targets."""
     told = _told_by_step(problem, reached(problem.graph, certified.pairs), seen)
     scale = share_scale(_largest(each.score for each in told), _largest(each.alone for each in told))
     if scale is None:
@@ -227,7 +224,7 @@ def shares_of(
 
 
 def _told_by_step(problem: Problem, met: Met, seen: Sequence[Sequence[RowView]]) -> list[Tells]:
-    """Steps that share a table, and look at it alike, share the work."""
+    """Steps that share a table and its views share the work."""
     alike: dict[tuple[int, int], list[int]] = {}
     for h, views in enumerate(seen):
         alike.setdefault((id(feature_table(problem, h)), id(views)), []).append(h)
@@ -245,7 +242,7 @@ def _largest(parts: Iterable[FloatArray]) -> float:
 
 
 class Tells(NamedTuple):
-    """What some rows of a step tell, n of them."""
+    """What n rows of a step tell."""
 
     score: FloatArray  # (n,)
     alone: FloatArray  # (n,)  u/(1+u)
@@ -257,7 +254,7 @@ class Tells(NamedTuple):
 
 
 def told_by(x: Features | None, rows: IntArray, seen: Sequence[RowView]) -> Tells:
-    """Of some rows (rising) of a table, for the targets of every family."""
+    """What some rows (rising) of a table tell about the targets of every family."""
     if x is None or not len(rows):
         return Tells(np.zeros(0), np.zeros(0), rows[:0], np.zeros(0, np.int8))
     score, most, alone = (np.zeros(len(rows)) for _ in range(3))
@@ -274,14 +271,14 @@ def told_by(x: Features | None, rows: IntArray, seen: Sequence[RowView]) -> Tell
 
 
 class ShareScale(NamedTuple):
-    """What makes scores shares."""
+    """How scores become shares."""
 
     most: float  # the largest
     undirected: bool  # the score is u/(1+u)
 
 
 def share_scale(most: float, alone: float) -> ShareScale | None:
-    """By the largest score and the largest u/(1+u); None where all tell nothing at all."""
+    """From the largest score and the largest u/(1+u); None if no row tells anything."""
     if not alone > 0:
         return None
     return ShareScale(alone, True) if most < USEFUL * alone else ShareScale(most, False)
@@ -302,7 +299,7 @@ class Targets(NamedTuple):
     failing: IntArray  # (n,)  the limit that it fails most
 
     def nearest(self) -> Targets:
-        """The nearest to their limits, the first of equal ones; not too many."""
+        """Those nearest to their limits, the first of equals; at most ``MOST_TARGETS``."""
         order = np.argsort(self.excess, kind="stable")[:MOST_TARGETS]
         return Targets(self.layer[order], self.row[order], self.excess[order], self.failing[order])
 
@@ -317,7 +314,7 @@ def joined_targets(parts: Sequence[Targets]) -> Targets:
 
 
 def failing_rows(h: int, rows: IntArray, upper: FloatArray, limits: FloatArray, slack: FloatArray) -> Targets:
-    """Of some rows (n,) of a step, with upper bounds (n, m), those that fail a limit (m,)."""
+    """Those of some rows (n,) of a step, with upper bounds (n, m), that fail a limit (m,)."""
     over = (upper - limits) / slack
     most = over.max(axis=1)
     fails = most > 0
@@ -325,7 +322,7 @@ def failing_rows(h: int, rows: IntArray, upper: FloatArray, limits: FloatArray, 
 
 
 def _targets(hoped: Hope, certified: Certified, met: Met, slack: FloatArray) -> Targets:
-    """Of some cost rows, those that are not certified and fail a limit, the nearest to it."""
+    """The nearest of the met cost rows that are not certified and fail a limit."""
     problem, bounds, graph, found = hoped.problem, hoped.bounds, hoped.problem.graph, list[Targets]()
     for h, rows in enumerate(met):
         if h < graph.horizon - 1:
@@ -340,7 +337,7 @@ def _targets(hoped: Hope, certified: Certified, met: Met, slack: FloatArray) -> 
 
 
 class RowView(NamedTuple):
-    """How the rows of one step and family are looked at, and the targets that they may tell about."""
+    """How to look at the rows of one step and family, and the targets that they may tell about."""
 
     sight: Sight
     numbers: IntArray  # of these targets, among all
@@ -348,9 +345,8 @@ class RowView(NamedTuple):
 
 
 def seen_from(problem: Problem, data: CostData, targets: Targets, ridge: float) -> list[list[RowView]]:
-    """By step and family, for targets of this problem; steps that look at their rows alike have the same views. A
-    target belongs to the family of the limit that it fails, and to the regression of its step: rows of the same
-    regression tell about it."""
+    """By step and family; steps that look at their rows in the same way share their views. A target belongs to the
+    family of the limit that it fails and to the regression of its step, whose rows tell about it."""
     turned = [data.bank.turned(r) for r in range(len(data.bank.rows))]
     sights = _sights(problem.graph, data, turned, ridge)
     numbers: list[list[IntArray]] = [[np.empty(0, np.int64)] for _ in turned]
@@ -365,7 +361,7 @@ def seen_from(problem: Problem, data: CostData, targets: Targets, ridge: float) 
             numbers[r].append(np.array(own))
     aims = []
     for of, several, data_of in zip(numbers, parts, turned, strict=True):
-        order, found = np.argsort(np.concatenate(of)), joined(several, data_of)  # nearest first again: ties go to it
+        order, found = np.argsort(np.concatenate(of)), joined(several, data_of)  # nearest first again, for ties
         aims.append((np.concatenate(of)[order], Aims(found.turned[order], found.block[order])))
     views: dict[int, list[RowView]] = {}
     for h, looks in enumerate(sights):
@@ -375,7 +371,7 @@ def seen_from(problem: Problem, data: CostData, targets: Targets, ridge: float) 
 
 
 def _sights(graph: LayeredGraph, data: CostData, turned: Sequence[Turned], ridge: float) -> list[list[Sight]]:
-    """By step and family; one list for all steps of a regression beside the same anchors."""
+    """By step and family; one list for all steps with the same regression and anchors."""
     found: dict[tuple[int, Anchors | None], list[Sight]] = {}
     for h, anchors in enumerate(graph.anchors):
         if (data.regression(h), anchors) not in found:

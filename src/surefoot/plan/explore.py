@@ -23,7 +23,7 @@ from surefoot.plan import kernels as sweeps
 
 
 def slacks(problem: Problem, given: float | Sequence[float] | None) -> FloatArray:
-    """(H, m) the scale of an uncertainty: c̄ − c⁰, 1 without an anchor, or the user's number."""
+    """(H, m) the scale of uncertainties: c̄ − c⁰, 1 without an anchor, or the user's number."""
     m = len(problem.limits)
     table = np.ones((problem.horizon, m))
     if given is not None:
@@ -44,7 +44,7 @@ def slacks(problem: Problem, given: float | Sequence[float] | None) -> FloatArra
 
 
 def relative_uncertainty(upper: FloatArray, lower: FloatArray, slack: FloatArray) -> FloatArray:
-    """(rows,) max over limits of max(0, upper − lower)/slack; no data explain a NaN, and it counts as 0."""
+    """(rows,) max over limits of max(0, upper − lower)/slack; a NaN counts as 0, since no data explain it."""
     with np.errstate(invalid="ignore"):
         width = np.where(np.isneginf(upper), 0.0, upper - lower)  # −∞: a terminal state without a cost
     result: FloatArray = (np.fmax(width, 0.0) / slack).max(axis=1)

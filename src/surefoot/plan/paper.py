@@ -1,8 +1,8 @@
 """The paper's constants for a problem, and its exploration to the letter (spec 6; eq:estimateqvalue).
 
-Bonuses are multiples of u = ‖z‖_{A⁻¹}, not of relative widths; the future's is taken over all actions and is one number
-per state; the past's depends on the first action about to be chosen and enters every Q, so there is one backward sweep
-per certified first action, and the best is kept.
+Bonuses are multiples of u = ‖z‖_{A⁻¹}, not of relative widths. That of the future is taken over all actions and is one
+number per state. That of the past depends on the first action and enters every Q, so there is one backward sweep per
+certified first action, and the best is kept.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from surefoot.plan.values import Values, optimistic_values
 
 @dataclass(frozen=True)
 class PaperWeights:
-    """ε₂ and ε₃ per decision layer, ε₄; zero where an idea is switched off."""
+    """ε₂ and ε₃ per decision layer, ε₄; zero if an idea is switched off."""
 
     epsilon_2: tuple[float, ...]
     epsilon_3: tuple[float, ...]
@@ -149,7 +149,7 @@ def setting_for(
 
 
 def usual_setting(problem: Problem, failure_probability: float) -> theory.Setting:
-    """The setting with λ = d and λ₀ = b_β = δ̃ = 1, where it is only described."""
+    """The setting with λ = d and λ₀ = b_β = δ̃ = 1, for descriptions."""
     return setting_for(
         problem,
         failure_probability=failure_probability,

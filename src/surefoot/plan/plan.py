@@ -47,10 +47,8 @@ class Plan:
     ellipsoids: tuple[ValueEllipsoid, ...]  # H-1, of the value regressions
     number: int  # 1 for the first plan
     directed: Directed | None = None  # how it explores, with directed exploration
-    known_hope: Hope | None = None  # where the planner needed it; else computed when asked for
-    chances: tuple[FloatArray, ...] | None = (
-        None  # H-1 of (N,), where actions are drawn; then values.action are likeliest
-    )
+    known_hope: Hope | None = None  # if the planner needed it; otherwise computed on demand
+    chances: tuple[FloatArray, ...] | None = None  # H-1 of (N,), if actions are drawn; values.action are the likeliest
     opened: Opened | None = None  # with rays: then ``problem`` has each at its certified intensity (spec 9)
 
     def __repr__(self) -> str:
@@ -67,7 +65,7 @@ class Plan:
 
     @property
     def consistent(self) -> bool:
-        """False when the data contradict the assumptions; then the fallback alone is certified."""
+        """False if the data contradict the assumptions; then only the fallback is certified."""
         return self.bounds.consistent
 
     @cached_property
@@ -80,16 +78,16 @@ class Plan:
     def gap(self) -> float:
         """V̄ − V: the optimistic value over all that is not proved unsafe, minus that over what is certified (spec 5).
 
-        Of several starts the largest. 0: no certificate is missing, and what regret is left comes from transitions.
+        Of several starts the largest. 0: no certificate is missing, and any regret left comes from transitions.
         """
         return self.hope.gap
 
     @cached_property
     def to_gain(self) -> float:
-        """No safe policy is worth more than this plan's by more than this, with probability 1 − 2p: stop when small.
+        """With probability 1 − 2p no safe policy is worth more than this plan's by more than this: stop when small.
 
         V̄ minus a lower bound on the value of what the plan plays, by the learner's own bounds; of several starts the
-        largest. It holds for ``optimism`` ≥ 1, and for policies that are safe over the declared support.
+        largest. It holds for ``optimism`` ≥ 1 and for policies that are safe over the declared support.
         """
         played, low = self.values.action if self.chances is None else self.chances, self.values.low
         low = worth_at_least(self.problem.graph, played, self.ellipsoids) if low is None else low
@@ -97,25 +95,25 @@ class Plan:
 
     @cached_property
     def exploiting(self) -> tuple[IntArray, ...]:
-        """H-1 of (S,): what to play when nothing is to be explored: greedy by the estimates, certified still."""
+        """H-1 of (S,): what to play without exploring: greedy by the estimates, but still certified."""
         return exploiting(self.problem.graph, self.certified_sets, self.ellipsoids)
 
     @cached_property
     def targets(self) -> tuple[FloatArray, ...]:
-        """H of (S,): the values that transitions are learned from while this plan is in force, at most R_h."""
+        """H of (S,): the targets for transitions while this plan is in force, at most R_h."""
         if self.directed is None:
             return self.values.value
         return tuple(value / (1.0 + self.directed.weight) for value in self.values.value)
 
     def upper(self, h: int, s: Label, a: Label, s2: Label = ANY_SUCCESSOR) -> FloatArray:
-        """(m,) no limit's cost of this triplet is larger, with the promised probability.
+        """(m,) upper bounds on the costs of this triplet, which hold with the promised probability.
 
-        ``s2`` may be left out where costs do not depend on it; of several cost rows of a pair, the largest bound.
+        ``s2`` may be left out if costs do not depend on it; of several cost rows of a pair, the largest bound.
         """
         return self._bound(self.bounds.upper, h, s, a, s2)
 
     def lower(self, h: int, s: Label, a: Label, s2: Label = ANY_SUCCESSOR) -> FloatArray:
-        """(m,) no limit's cost of this triplet is smaller; of several cost rows of a pair, no largest cost."""
+        """(m,) lower bounds on the costs of this triplet; of several cost rows of a pair, on the largest cost."""
         return self._bound(self.bounds.lower, h, s, a, s2)
 
     def _bound(self, tables: tuple[FloatArray, ...], h: int, s: Label, a: Label, s2: Label) -> FloatArray:
@@ -133,20 +131,18 @@ class Plan:
         return np.array(table[layer.pair_ptr[pair] if edge is None else edge])
 
     def certified(self, h: int, s: Label, a: Label) -> bool:
-        """True when this action, and all that may follow, is proved to keep every limit."""
+        """Are this action and all that may follow proved to keep every limit?"""
         pair = self.problem.pair_index(h, s, a)
         return bool(self.certified_sets.pairs[h][pair])
 
     def hopeful(self, h: int, s: Label, a: Label) -> bool:
-        """True when this action is not proved unsafe, by its own costs or by what must follow (spec 5)."""
+        """Is this action not proved unsafe, by its own costs or by what must follow (spec 5)?"""
         pair = self.problem.pair_index(h, s, a)
         return bool(self.hope.hopeful.pairs[h][pair])
 
     def intensity(self, h: int, s: Label, a: Label) -> float:
-        """How far an action may be opened: the largest certified intensity, 0 for one that is not certified.
-
-        1 for a certified action without an intensity (spec 9).
-        """
+        """How far an action may be opened (spec 9): the largest certified intensity, 0 if the action is not certified,
+        1 for a certified action without an intensity."""
         pair = self.problem.pair_index(h, s, a)
         if not self.certified_sets.pairs[h][pair]:
             return 0.0
@@ -159,17 +155,16 @@ class Plan:
 
     @property
     def intensities(self) -> Intensities | None:
-        """H-1 of (N,): the intensity at which each pair is planned with, certified by its own cost rows; None without
-        rays."""
+        """H-1 of (N,): the intensity of each pair in this plan, certified by its own cost rows; None without rays."""
         return None if self.opened is None else self.opened.intensities
 
     def safe(self, h: int, s: Label) -> bool:
-        """True when the state has a certified action (in the last layer: keeps every limit)."""
+        """Does the state have a certified action? In the last layer: does it keep every limit?"""
         state = self.problem.state_index(h, s)
         return bool(self.certified_sets.states[h][state])
 
     def q(self, h: int, s: Label, a: Label) -> float:
-        """The optimistic value of an action, unclipped; defined for uncertified ones too."""
+        """The optimistic value of an action, unclipped; also of uncertified ones."""
         pair = self.problem.pair_index(h, s, a)
         known = float(self.values.q[h][pair])
         return known if known == known else float(self._q_of(h, np.array([pair]))[pair])
@@ -225,8 +220,8 @@ class Plan:
         return segment_all(kept, self.problem.graph.layers[h].row_ptr)
 
     def why(self, h: int, s: Label, a: Label) -> Explanation:
-        """Why this action is or is not certified: the successor and limit, or the future state, that decide it; and
-        of an action that is played to explore, what for."""
+        """Why this action is or is not certified: the successor and limit, or the future state, that decide; and what
+        it is played for, if it explores."""
         return why(self, h, s, a)
 
     def n_certified(self) -> int:

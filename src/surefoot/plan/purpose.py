@@ -1,7 +1,7 @@
 """The purpose of an exploring step: the bound that it should narrow, in words (spec 5).
 
-A step explores where the plan plays an action other than the best certified one. It may narrow a bound itself or lead
-to a step that does; what counts is the largest share ahead along the plan's own play.
+A step explores if the plan plays an action other than the best certified one. It may narrow a bound itself or lead to a
+step that does; the largest share ahead along the plan's own play decides.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Purposes:
 
 
 def purposes(plan: Plan) -> Purposes:
-    """The purposes of a plan's steps; none is for exploring where the plan does not explore."""
+    """The purposes of a plan's steps."""
     graph, hope, directed = plan.problem.graph, plan.hope, plan.directed
     gaps = (hope.best.value[0] - hope.sure.value[0])[graph.starts]
     start = int(graph.starts[gaps.argmax()])
@@ -60,7 +60,7 @@ def purposes(plan: Plan) -> Purposes:
 
 
 def _ahead(plan: Plan, h: int, share: FloatArray, aim: IntArray) -> tuple[FloatArray, IntArray]:
-    """(S,) the largest share from a state on, and its aim, along the plan's play, given those of the next layer."""
+    """(S,) the largest share from a state on, along the plan's play, and its aim, given those of the next layer."""
     layer, chosen = plan.problem.graph.layers[h], plan.values.action[h]
     assert plan.directed is not None
     own, own_aim = plan.directed.shares.share[h], plan.directed.shares.aim[h]

@@ -1,8 +1,7 @@
-"""What an estimate says follows an action: P̂ on the declared support, and the graph of the likeliest successors.
+"""Estimated transitions: P̂ on the declared support, and the graph of the likeliest successors.
 
-Learners made for deterministic transitions ask only whether *the* next state is safe. For stochastic problems this
-module keeps only the successor of each pair that P̂ calls likeliest (the first of equals). Such a learner certifies on
-that graph, which is not safe.
+Learners made for deterministic transitions ask only whether *the* next state is safe. For stochastic problems they get
+a graph with only the likeliest successor of each pair by P̂ (the first of equals); certifying on it is not safe.
 """
 
 from __future__ import annotations
@@ -15,7 +14,8 @@ import numpy as np
 from surefoot.estimate.costs import CostBounds
 from surefoot.estimate.values import ValueEllipsoid, expected_next_value
 from surefoot.model.graph import FloatArray, IntArray, Layer, LayeredGraph
-from surefoot.plan.segments import first_largest, segment_max, spread
+from surefoot.plan.certify import pair_excess
+from surefoot.plan.segments import first_largest, spread
 
 
 def expected_of_triplets(layer: Layer, worth: FloatArray, known: ValueEllipsoid) -> FloatArray:
@@ -25,7 +25,7 @@ def expected_of_triplets(layer: Layer, worth: FloatArray, known: ValueEllipsoid)
 
 
 def likelihoods(layer: Layer, known: ValueEllipsoid) -> FloatArray:
-    """(E,) P̂(s'|s,a) = ⟨θ̂, φ(s,a,s')⟩ cut off at 0 and scaled to 1 over the support; uniform where nothing is left."""
+    """(E,) P̂(s'|s,a) = ⟨θ̂, φ(s,a,s')⟩, cut at 0 and scaled to 1 over the support; uniform if all are 0."""
     alone = replace(
         layer,
         pair_ptr=np.arange(layer.n_edges + 1, dtype=np.int64),
@@ -46,13 +46,13 @@ def likeliest(layer: Layer, known: ValueEllipsoid) -> IntArray:
 def with_one_successor(
     graph: LayeredGraph, bounds: CostBounds, known: Sequence[ValueEllipsoid]
 ) -> tuple[LayeredGraph, CostBounds]:
-    """The graph with the likeliest successor of every pair only, and the bounds of what is left."""
+    """The graph with only the likeliest successor of every pair, and its bounds."""
     if all(layer.n_edges == layer.n_pairs for layer in graph.layers):  # deterministic, as they assume
         return graph, bounds
     layers, upper, lower = [], [], []
     for h, layer in enumerate(graph.layers):
         kept, pointer = likeliest(layer, known[h]), np.arange(layer.n_pairs + 1, dtype=np.int64)
-        rows = kept if layer.per_triplet else np.arange(layer.n_rows)  # a pair's rows stay, whatever follows
+        rows = kept if layer.per_triplet else np.arange(layer.n_rows)  # rows of pairs do not depend on successors
         layers.append(
             replace(
                 layer,
@@ -68,18 +68,9 @@ def with_one_successor(
     return replace(graph, layers=tuple(layers)), replace(bounds, upper=tuple(upper), lower=tuple(lower))
 
 
-def pair_excess(layer: Layer, costs: FloatArray, limits: FloatArray) -> FloatArray:
-    """(N,) the largest amount by which any cost row (R, m) of a pair exceeds any limit (m,)."""
-    return segment_max((costs - limits).max(axis=1), layer.row_ptr)
-
-
 def assumed_excess(graph: LayeredGraph, bounds: CostBounds, limits: FloatArray) -> tuple[FloatArray, ...]:
-    """Per decision layer (N,): :func:`pair_excess` of the upper bounds, of the fallback's own pairs at most 0.
-
-    ``limits``: (H, m).
-
-    Bounds that contradict each other prove nothing: then only the fallback's pairs are at most 0.
-    """
+    """Per decision layer (N,): :func:`pair_excess` of the upper bounds, at most 0 for the fallback's own pairs, and for
+    these alone if the bounds contradict each other; ``limits``: (H, m)."""
     result = []
     for h, layer in enumerate(graph.layers):
         excess = pair_excess(layer, bounds.upper[h], limits[h])

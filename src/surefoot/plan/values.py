@@ -25,7 +25,7 @@ class Values:
     bonus: tuple[FloatArray, ...]  # H-1 of (N,)
     value: tuple[FloatArray, ...]  # H of (S,)
     action: tuple[IntArray, ...]  # H-1 of (S,)
-    low: FloatArray | None = None  # (S,) of the first layer: no less is expected from these actions; where it is known
+    low: FloatArray | None = None  # (S,) of the first layer: a lower bound on what these actions are worth, if known
 
 
 StepValues = tuple[FloatArray, FloatArray, IntArray]
@@ -45,8 +45,8 @@ def optimistic_values(
     caps: Sequence[float],
     last_bonus: FloatArray | None = None,
 ) -> Values:
-    """One backward sweep of eq:estimateqvalue. ``caps``: the most that can still be collected, per layer.
-    ``last_bonus`` (S,): of the last layer's states.
+    """One backward sweep of eq:estimateqvalue. ``caps``: the most that can still be collected, per layer;
+    ``last_bonus`` (S,): of the last states.
 
     V is the maximum over allowed pairs, where eq:defanalysisvfunction has the unknown optimum (spec 7.13).
     """
@@ -61,7 +61,7 @@ def optimistic_values(
 def backward_values(
     step: Callable[[int, FloatArray], StepValues], bonus: Sequence[FloatArray], last: FloatArray
 ) -> Values:
-    """Values from V of the last states (S,) backward; ``step(h, following)`` takes V of the next step's states."""
+    """Values, backward from V of the last states (S,); ``step(h, following)`` gets V of the next step's states."""
     value, q, action = [last], list[FloatArray](), list[IntArray]()
     for h in reversed(range(len(bonus))):
         here, best, chosen = step(h, value[0])
@@ -72,7 +72,7 @@ def backward_values(
 
 
 def without_q(graph: LayeredGraph, values: Values) -> Values:
-    """These values without Q, for where it would take too much memory."""
+    """The same values without Q, which may take too much memory."""
     return replace(values, q=tuple(np.broadcast_to(np.nan, layer.n_pairs) for layer in graph.layers))
 
 
@@ -96,7 +96,7 @@ def step_values(
 def greedy(layer: Layer, q: FloatArray, allowed: BoolArray, cap: float) -> tuple[FloatArray, IntArray]:
     """(V, pair) of every state: largest min(Q, cap), ties by the larger Q, then by declaration order (eq:chooseaction).
 
-    Where data have overflowed and a Q is NaN: the fallback's pair, or else the first allowed one, at the cap.
+    If data have overflowed and a Q is NaN: the fallback's pair, or else the first allowed one, at the cap.
     """
     value, action = np.empty(layer.n_states), np.empty(layer.n_states, np.int64)
     sweeps.greedy(layer.n_edges, layer.state_ptr, q, allowed, cap, layer.fallback, value, action)

@@ -22,7 +22,7 @@ from surefoot.worlds.world import World
 if TYPE_CHECKING:
     from surefoot.runs.session import Session
 
-VERSION = 5
+VERSION = 6
 DECISIVE = ("problem", "limits", "world", "noise", "agent", "constants")  # of a manifest: what decides the run
 
 

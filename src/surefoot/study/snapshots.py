@@ -25,7 +25,7 @@ from surefoot.study.standing import Standing
 
 FOLDER = "snapshots"
 KEPT = 3  #: older files are removed
-VERSION = 6
+VERSION = 7
 
 _LEAST_ROWS = 1_000  # between two
 _BYTES_PER_ROW = 4_096  # of snapshots, at most

@@ -1,6 +1,6 @@
-"""What agents are built of: no file here acts on its own.
+"""What agents are built of. Nothing here acts on its own.
 
-place, draws, random_actions    of every agent: the episode under way, what it was fed with, actions drawn by lot
-look_ahead                      of the paper's two learners
-baseline                        of all that they are compared with; what a family of these shares is in its own file
+place, draws, random_actions    every agent: the episode under way, what it has learned from, actions drawn at random
+look_ahead                      the paper's two learners
+baseline, options               all that they are compared with; each family has a file of its own
 """

@@ -1,6 +1,6 @@
 """What the learners that LSVI-NEW is compared with share: proved confidence sets, optimism, and no promise.
 
-The plan of most of them is UCRL-VTR's over the pairs that they allow, with a bonus of their own (spec 6):
+Most of them plan like UCRL-VTR over the pairs that they allow, with a bonus of their own (spec 6):
 
     Q = min(R_h, r + ⟨θ̂, φ_V⟩ + radius·‖φ_V‖_{A⁻¹} + bonus)
 """
@@ -8,23 +8,22 @@ The plan of most of them is UCRL-VTR's over the pairs that they allow, with a bo
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from copy import copy
 from inspect import Signature, signature
 from typing import Any, ClassVar, get_type_hints
 
 import numpy as np
-from numpy.typing import NDArray
 
 from surefoot.agents.agent import Chances, check_problem
 from surefoot.agents.blocks.options import BaselineOptions
-from surefoot.agents.learner import Learner
+from surefoot.agents.learner import Learner, earliest
 from surefoot.estimate.costs import CostBounds, bound_costs
 from surefoot.estimate.ellipsoids import MULTIPLIERS, CostConfidence
 from surefoot.estimate.values import ValueEllipsoid
 from surefoot.model.graph import FloatArray, LayeredGraph
 from surefoot.model.problem import Problem
-from surefoot.plan.certify import Certified, certify, certify_one_step, everything, with_least_worst
+from surefoot.plan.certify import Certified, certify, everything
 from surefoot.plan.confidence import cost_confidence, value_confidence
 from surefoot.plan.plan import Plan
 from surefoot.plan.segments import likeliest_pair
@@ -35,7 +34,7 @@ class Baseline(Learner):
     """A learner with the confidence sets of spec 3 and 6.
 
     All baselines share this constructor. One with options of its own annotates ``options`` with their dataclass, and
-    works out in :meth:`_prepare` what depends on the problem.
+    computes in :meth:`_prepare` what depends on the problem.
     """
 
     options: BaselineOptions
@@ -43,7 +42,7 @@ class Baseline(Learner):
     __signature__: ClassVar[Signature]
 
     def __init_subclass__(cls) -> None:
-        """Let the signature name every option, for ``help`` and for options that come from a file."""
+        """Name every option in the signature, for ``help`` and for options that come from a file."""
         cls._takes = get_type_hints(cls)["options"]
         given, hints = signature(cls.__init__).parameters, get_type_hints(cls._takes)
         named = [p for p in given.values() if p.name != "self" and p.kind != p.VAR_KEYWORD]
@@ -65,16 +64,16 @@ class Baseline(Learner):
         super().__init__(problem, self.options, costs, values)
 
     def _prepare(self, problem: Problem) -> None:
-        """Make what the first plan needs, and work out the options that were left open."""
+        """Make what the first plan needs, and compute the options that were left open."""
 
     def _store(self, **found: Any) -> None:
-        """Keep, as options, what was worked out."""
+        """Store computed values as options."""
         self.options = copy(self.options)
         for name, value in found.items():
             object.__setattr__(self.options, name, value)
 
     def _confidence_in_costs(self, problem: Problem) -> CostConfidence:
-        """What the cost bounds rest on: the proved ones, but for who has others."""
+        """The proved confidence sets, unless a learner has its own."""
         given = self.options
         return cost_confidence(
             problem,
@@ -98,16 +97,16 @@ class Baseline(Learner):
         return Plan(self.problem, bounds, certified, values, known, self.replans)
 
     def _certify(self, bounds: CostBounds) -> tuple[Certified, Certified]:
-        """What is certified, for the record, and what may be played: here everything."""
+        """What is certified, for the record, and what may be played: by default everything."""
         graph = self.problem.graph
         return certify(graph, bounds, self.problem.bounds), everything(graph)
 
     def _known(self) -> tuple[ValueEllipsoid, ...]:
-        """Where each decision layer's transition parameter may lie, as the plan is to see it."""
+        """Where the plan takes the transition parameter of each decision step to lie."""
         return self.value_ellipsoids()
 
     def _bonuses(self, bounds: CostBounds) -> Sequence[FloatArray]:
-        """Per decision layer (N,): what is added to Q for the sake of exploration."""
+        """Per decision layer (N,): the exploration bonus in Q."""
         return no_bonus(self.problem.graph)
 
     def _bounds(self) -> CostBounds:
@@ -123,17 +122,16 @@ class Baseline(Learner):
     def _drawn_plan(
         self,
         bounds: CostBounds,
-        certified: Certified,
         chances: Chances,
         q: Sequence[FloatArray],
         value: Sequence[FloatArray],
         bonus: Sequence[FloatArray] | None = None,
     ) -> Plan:
-        """A plan that draws its actions with these chances; q, value and bonus are the agent's own estimates."""
+        """A plan that draws its actions with these chances, from the agent's own estimates of q and value."""
         graph = self.problem.graph
         action = tuple(likeliest_pair(c, layer.state_ptr) for c, layer in zip(chances, graph.layers, strict=True))
         values = Values(tuple(q), tuple(bonus or no_bonus(graph)), tuple(value), action)
-        known = self._known()
+        known, certified = self._known(), self._certify(bounds)[0]
         return Plan(self.problem, bounds, certified, values, known, self.replans, chances=tuple(chances))
 
 
@@ -141,22 +139,14 @@ def no_bonus(graph: LayeredGraph) -> tuple[FloatArray, ...]:
     return tuple(np.zeros(layer.n_pairs) for layer in graph.layers)
 
 
-def certified_now(problem: Problem, bounds: CostBounds) -> tuple[Certified, Certified]:
-    """Who does not look ahead: the pairs that keep every limit now; where there is none, the least worst may be played
-    as well."""
-    certified = certify_one_step(problem.graph, bounds, problem.bounds)
-    return certified, with_least_worst(problem.graph, certified, bounds, problem.bounds)
-
-
 class Paced(Baseline):
-    """One whose plans depend on the number of episodes too: beside the data (spec 6), ``replan_growth`` more episodes
-    make a plan due, and so does the end of its first episodes, which play the fallback."""
+    """A baseline whose plans also depend on the number of episodes: a plan is due after ``replan_growth`` more of them,
+    and at the end of the first episodes, which play the fallback."""
 
     _initial_episodes = 0  # episodes that play the fallback before all others
-    _planned_at = 0  # episodes, when the plan in force was made
 
     def _begin_with_fallback(self, given: int | None, published: int) -> None:
-        """For so many episodes, or as published where the option is left open."""
+        """Play the fallback for so many episodes, by default as many as published."""
         self._initial_episodes = published if given is None else given
         self._store(initial_episodes=self._initial_episodes)
 
@@ -164,43 +154,7 @@ class Paced(Baseline):
     def playing_fallback(self) -> bool:
         return self.episodes < self._initial_episodes
 
-    def _replan(self) -> None:
-        super()._replan()
-        self._planned_at = self.episodes
-
     def _due_at(self) -> int | None:
-        """After how many episodes a plan is due by time; None: never."""
         grown = self.replan_growth * self._planned_at
         later = self._planned_at + max(1, math.ceil(grown)) if math.isfinite(self.replan_growth) else None
         return earliest(later, self._initial_episodes if self._planned_at < self._initial_episodes else None)
-
-    def overdue(self) -> bool:
-        due = self._due_at()
-        return due is not None and self.episodes >= due
-
-    def episodes_before_change(self) -> int | None:
-        due = self._due_at()
-        left = None if due is None else max(1, due - self.episodes)
-        return earliest(super().episodes_before_change(), left)
-
-    def planned(self) -> dict[str, Any]:
-        return {**super().planned(), "planned_at": self._planned_at}
-
-    def put_back(self, planned: Mapping[str, Any]) -> None:
-        super().put_back(planned)
-        self._planned_at = planned["planned_at"]
-
-    def checkpoint(self) -> dict[str, NDArray[Any]]:
-        return {**super().checkpoint(), "planned_at": np.array(self._planned_at)}
-
-    def _load(self, saved: Mapping[str, NDArray[Any]], moment: str) -> None:
-        super()._load(saved, moment)
-        if moment == "then":  # the plan is made again as after so many episodes
-            self._planned_at = self.episodes = int(saved["planned_at"])
-        else:
-            self.episodes = int(saved["episodes"])
-
-
-def earliest(*moments: int | None) -> int | None:
-    """The first of some moments; None is never."""
-    return min((moment for moment in moments if moment is not None), default=None)

@@ -1,8 +1,8 @@
 """What an agent has learned from in simulation: which world, and which random streams up to where.
 
-Confidence bounds hold for noise that is fresh given the past (spec 3). The same draws entered twice look like twice the
-evidence, and so does evidence from another world of the same problem. An agent therefore carries this record, as plain
-data: agents know no world. :mod:`surefoot.runs.sources` reads it before a run and writes it as the run goes on.
+Confidence bounds hold for noise that is fresh given the past (spec 3). Draws that enter twice would count as twice the
+evidence, and draws from another world as evidence about this one. So an agent carries this record, as plain data, since
+agents know no world; :mod:`surefoot.runs.sources` checks it before a run and updates it during the run.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from surefoot.storage.documents import parse_json
 
 @dataclass(frozen=True)
 class Draws:
-    """The streams that an agent was fed from, all of one world."""
+    """The streams that an agent has learned from, all of one world."""
 
     world: str  # its digest
-    seeds: tuple[int, ...]  # every seed ever drawn from; the streams of the last one go on
+    seeds: tuple[int, ...]  # every seed so far; the streams of the last one continue
     played: int  # episodes drawn from the streams of the last seed
-    episodes: int  # of the agent, when this was written: later ones were entered by hand
-    state: Mapping[str, Any]  # where the streams of the last seed stand
+    episodes: int  # of the agent, when this was written; later ones were entered by hand
+    state: Mapping[str, Any]  # of the streams of the last seed
 
 
 def to_array(draws: Draws | None) -> NDArray[np.int32]:
-    """(n,) as an entry of a checkpoint: the bytes of a JSON text; empty without a record."""
+    """(n,) for a checkpoint: the bytes of a JSON text, empty without a record."""
     text = b"" if draws is None else json.dumps(asdict(draws)).encode()
     return np.frombuffer(text, np.uint8).astype(np.int32)
 

@@ -1,7 +1,8 @@
-"""What the two learners of the paper's Algorithm 1 share: look-ahead, first episodes of the fallback, the promise.
+"""What the two learners of the paper's Algorithm 1 share: look-ahead, the fallback's first episodes, the promise.
 
-:mod:`surefoot.agents.lsvi_new` has proved radii and scaled bonuses, and moves; :mod:`surefoot.agents.lsvi_new_paper`
-has the constants of the regret theorem. Both keep every limit with probability at least 1 − p.
+:mod:`surefoot.agents.lsvi_new` has proved radii and scaled bonuses, and leaves the fallback soon;
+:mod:`surefoot.agents.lsvi_new_paper` has the constants of the regret theorem. Both keep every limit with probability at
+least 1 − p.
 """
 
 from __future__ import annotations
@@ -10,12 +11,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from surefoot.agents.agent import Policy
-from surefoot.agents.learner import Learner, LearnerOptions
+from surefoot.agents.learner import Learner, LearnerOptions, earliest
 from surefoot.checks import some_of
 from surefoot.estimate.costs import CostBounds
 from surefoot.model.graph import NO_ACTION
 from surefoot.model.problem import Problem
-from surefoot.plan.certify import Certified, certify, certify_one_step, with_least_worst
+from surefoot.plan.certify import Certified, certified_now, certify
 
 IDEAS = ("I", "II", "III", "IV")
 
@@ -44,16 +45,15 @@ class LookAhead(Learner):
         return "I" in self.options.ideas and self.options.safety_radius_scale >= 1.0
 
     def _certify(self, problem: Problem, bounds: CostBounds) -> tuple[Certified, Certified]:
-        """Step 2: what is certified, and what may be played; they differ only without Idea I, and its guarantee."""
-        graph, limits = problem.graph, problem.bounds
-        if "I" in self.options.ideas:
-            certified = certify(graph, bounds, limits)
-            return certified, certified
-        certified = certify_one_step(graph, bounds, limits)
-        return certified, with_least_worst(graph, certified, bounds, limits)
+        """Step 2: what is certified, and what may be played. They differ only without Idea I and its guarantee."""
+        if "I" not in self.options.ideas:
+            return certified_now(problem.graph, bounds, problem.bounds)
+        certified = certify(problem.graph, bounds, problem.bounds)
+        return certified, certified
 
     def episodes_before_change(self) -> int | None:
-        return self.options.initial_episodes - self.episodes if self.playing_fallback else None
+        left = self.options.initial_episodes - self.episodes if self.playing_fallback else None
+        return earliest(super().episodes_before_change(), left)
 
     def _choose(self, h: int, state: int) -> int:
         """Step 5: the best certified pair; in the first K′ episodes, the fallback's."""

@@ -1,4 +1,4 @@
-"""Options of baselines, a frozen dataclass each: a field is an option that is taken, checked and stored in records."""
+"""Options of baselines, one frozen dataclass each. A field is an option: it is accepted, checked and stored."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 from surefoot.agents.learner import LearnerOptions
 from surefoot.checks import at_least, one_of, probability
 
-Slack = float | Sequence[float] | None  # once worked out an array, which files store as lists
+Slack = float | Sequence[float] | None  # once computed an array, which files store as lists
 
 
 def option(default: Any, check: Callable[..., Any], *within: Any, **more: Any) -> Any:
-    """A field whose value becomes ``check(name, value, *within, **more)``."""
+    """A field that is checked: its value becomes ``check(name, value, *within, **more)``."""
     return field(default=default, metadata={"check": (check, within, more)})
 
 
 def worked_out(default: Any) -> Any:
-    """A field that is stored like the others but cannot be given."""
+    """A field that is computed: stored like the others, but not accepted."""
     return field(default=default, init=False)
 
 
@@ -28,7 +28,7 @@ def word(name: str, value: str, known: Sequence[str]) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class BaselineOptions(LearnerOptions):
-    """The options of every baseline. One whose default is None is worked out from the problem."""
+    """The options of every baseline. An option whose default is None is computed from the problem."""
 
     failure_probability: float = option(0.05, probability)
     replan_growth: float = option(0.1, at_least, 0.0)

@@ -1,8 +1,8 @@
-"""The episode under way: where it is, which call is due, and what is said to a call that is not.
+"""The episode under way: where it is, which call is due, and the error for a call that is not.
 
-Agents and studies have this one state machine. What is due goes from "act", once for each of the H−1 decisions, to
-"terminal", where the last state has a cost that was not told yet, to "end". Once an action was applied that the problem
-does not know, only "abort" is left: where the plant is, is not known any more.
+Agents and studies share this state machine. What is due goes from "act", once for each of the H−1 decisions, to
+"terminal", if the last state has a cost that was not told yet, to "end". Once an action was applied that the problem
+does not know, nobody knows where the plant is, and only "abort" is left.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Place:
     episode: int  # its number, from 1
     step: int
     state: int
-    told: bool = False  # the cost of the last state
+    told: bool = False  # is the cost of the last state known?
     lost: bool = False  # an unknown action was applied
     strayed: bool = False  # an action was played that may depend on an offset of this episode (spec 3)
     exact: list[float] | None = field(default=None, compare=False)  # where a plant is, in a study of one
@@ -42,7 +42,7 @@ class Place:
 
     @property
     def said(self) -> Label | list[float]:
-        """The state as people know it: where a plant is, or else its label."""
+        """The state as people know it: the exact state of a plant, otherwise its label."""
         return self.label if self.exact is None else self.exact
 
     @property
@@ -65,33 +65,33 @@ class Place:
             raise OutOfOrder(rule, where=str(self), fix=fix)
 
     def expect_at(self, call: str, h: int, state: Label) -> None:
-        """Refuse a call that is not due, or is made for another place."""
+        """Refuse a call that is not due, or that is about another place."""
         if (h, self.problem.state_index(h, state)) != (self.step, self.state):
             got = f"state {state!r}" if h == self.step else f"step {h}"
             raise OutOfOrder("the episode is elsewhere", where=str(self), got=got)
         self.expect(call)
 
     def move(self, edge: int) -> None:
-        """Along a transition."""
+        """Follow a transition."""
         self.state = int(self.problem.graph.layers[self.step].successor[edge])
         self.step += 1
 
 
 def under_way(place: Place | None) -> Place:
-    """The episode that is under way; an error when there is none."""
+    """The episode under way; an error if there is none."""
     if place is None:
         raise OutOfOrder("no episode is under way", fix="Begin one first.")
     return place
 
 
 def refuse_inside(place: Place | None, what: str) -> None:
-    """Refuse what is done between episodes only."""
+    """Refuse what may be done between episodes only."""
     if place is not None:
         raise OutOfOrder(what, where=str(place), fix="Bring the episode to its end, or abort it, first.")
 
 
 def start_of(problem: Problem, start: Label) -> int:
-    """The start state of a name, which may be left out when the problem has one start."""
+    """The index of a start state, which may be left out if the problem has only one."""
     starts = problem.graph.starts
     if start is None and None not in problem.starts:
         if len(starts) > 1:

@@ -1,9 +1,9 @@
-"""Actions drawn from a policy that has chances instead of choices.
+"""Actions drawn from a randomised policy.
 
-No state of a layered problem is met twice in an episode, so an action may be drawn for every state before it begins:
-the episode is then one of a policy without chance, and the distribution of episodes is that of the randomised policy.
-The number that decides at step h of episode k is a hash of (seed, k, h) and nothing else: it has no state to keep, is
-the same on every path, and owes nothing to the streams of a world.
+No state of a layered problem is met twice in an episode, so an action can be drawn for every state before the episode
+begins, which then follows a deterministic policy; the distribution of episodes is that of the randomised one. The
+number that decides at step h of episode k is a hash of (seed, k, h): there is no state to keep, every path draws the
+same, and the streams of a world are not touched.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ def chance(seed: int, episode: int, h: int) -> float:
 
 
 def drawn(graph: LayeredGraph, chances: Sequence[FloatArray], seed: int, episode: int) -> tuple[IntArray, ...]:
-    """Per decision layer (S,) the pair that is drawn for the episode, NO_ACTION where all chances are 0."""
+    """Per decision layer (S,) the pair drawn for the episode, NO_ACTION where all chances are 0."""
     return tuple(_pick(chances[h], layer.state_ptr, chance(seed, episode, h)) for h, layer in enumerate(graph.layers))
 
 
 def _pick(chances: FloatArray, state_ptr: IntArray, u: float) -> IntArray:
-    """The first pair of each state up to which the chances add up to more than u times all of them."""
+    """The first pair of each state at which the running sum of chances exceeds u times their total."""
     begins = np.concatenate([[0.0], np.cumsum(chances)])
     before, total = begins[state_ptr[:-1]], begins[state_ptr[1:]]
     wanted = np.repeat(before + u * (total - before), np.diff(state_ptr))
     picked = first_marked((begins[1:] > wanted) & (chances > 0), state_ptr)
-    # Rounding of a running sum can leave nothing for u next to 1: then the last one that has a chance.
+    # With u next to 1, rounding may leave no such pair: then the last one with a chance.
     last = len(chances) - 1 - first_marked((chances > 0)[::-1], len(chances) - state_ptr[::-1])[::-1]
     return np.where((picked < 0) & (last < len(chances)), last, picked)
