@@ -240,6 +240,11 @@ class CostBounds:
         assert known is not None
         return _by_limit([bound_rows(x, self.anchors[h], each) for each in known], [each.family for each in known])
 
+    def worst(self, h: int, x: FloatArray) -> FloatArray:
+        """(n, m) the largest upper bound of the rows x (n, R, dc) of each of n actions, likewise."""
+        upper = self.at(h, x.reshape(-1, x.shape[2]))[0]
+        return np.asarray(upper.reshape(*x.shape[:2], -1).max(axis=1))
+
 
 Look = Callable[[CostBounds, FloatArray], bool]
 """(bounds whose rows nobody has looked at yet, rounding (m,)) → no lower bound exceeds its upper by more than that."""

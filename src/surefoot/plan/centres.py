@@ -1,13 +1,13 @@
-"""Values of a plant's cells that steer at exact states: the centre stands for the cell (spec 9).
+"""Values at the centres of a plant's cells, which steer at exact states (spec 9).
 
-A certificate must hold in the whole cell, a value need not. Computed over inputs that are certified for whole cells,
-values drop abruptly wherever an input is lost, and a learner with certificates at the exact state would wait rather
-than cross a drop that does not exist. So values are computed again, at the centres, over the inputs certified there:
+A certificate must hold in the whole cell, a value need not. Over inputs certified for whole cells, values drop abruptly
+wherever an input is lost, and a learner with certificates at the exact state would wait rather than cross a drop that
+does not exist. So values are computed again at the centres, over the inputs certified there:
 
     V_h(cell) = max over u certified at the centre of  min( r(centre, u) + ⟨μ, φ_V⟩ optimistic + exploration , R_h )
 
-over the inputs of the grid and, with rays, some along each. The next value under each model is interpolated between
-the centres of the certified cells around its image. These values choose among certified inputs; safety never uses them.
+over the inputs of the grid and, with rays, some along each. The next value under each model is interpolated between the
+centres of the certified cells around its image. These values only choose among certified inputs.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ _OF_CHOICES = ("number", "intensity", "reward", "features")
 
 
 class CentreValues:
-    """Computes the values of a plan at the centres of a plant's cells."""
+    """The values of plans at the centres of a plant's cells."""
 
     def __init__(self, plant: Plant) -> None:
         self.plant = plant
@@ -82,7 +82,7 @@ class CentreValues:
         self._last: tuple[Plan | None, tuple[FloatArray, ...]] = (None, ())
 
     def of(self, plan: Plan) -> tuple[FloatArray, ...]:
-        """H of (S,): V at the centres, 0 where nothing is certified. The values of the last plan are kept."""
+        """H of (S,): V at the centres, 0 where nothing is certified; kept for the last plan."""
         if self._last[0] is not plan:
             self._last = plan, self._computed(plan)
         return self._last[1]
@@ -111,7 +111,7 @@ class CentreValues:
         return tuple(value)
 
     def _known(self, problem: Problem, h: int, cells: IntArray) -> _Centres:
-        """What is known at the centres of these cells; those known from an earlier plan are reused."""
+        """What is known at the centres of these cells, as far as possible from an earlier plan."""
         grows, many = problem.graph.beyond is not None, self.plant.n_choices
         step = 0 if self.plant.same_at_every_step and not grows else h
         known = self._steps.get(step)
@@ -132,9 +132,7 @@ class CentreValues:
         """(N, m) bounds at the centres; steps that share features, data and anchor share the work."""
         key = (known, id(plan.bounds.known[h]), id(plan.bounds.anchors[h]), plan)
         if self._done[0] != key:
-            flat = known.features.reshape(-1, known.features.shape[2])
-            upper = plan.bounds.at(h, flat)[0].reshape(*known.features.shape[:2], -1)
-            self._done = (key, upper.max(axis=1))
+            self._done = (key, plan.bounds.worst(h, known.features))
         found: FloatArray = self._done[1]
         return found
 
@@ -170,7 +168,7 @@ def _at_centres(plant: Plant, h: int, those: IntArray) -> _Centres:
 
 
 def share_of_bonus(intensity: FloatArray, planned: FloatArray) -> FloatArray:
-    """The share of a pair's exploration bonus that a choice along its ray gets. It steers, and nothing rests on it."""
+    """The share of a pair's exploration bonus that a choice along its ray gets. It only steers."""
     return np.minimum(1.0, intensity / np.where(planned > 0.0, planned, intensity))
 
 
@@ -196,8 +194,8 @@ def expected_at_centres(
     """(P,) ⟨θ̂, φ_V⟩ + optimism · radius · ‖φ_V‖_{A⁻¹} (spec 6) of P choices, clipped to the range of the next values.
 
     φ_V is the next value under each model, interpolated between the states ``around`` the model's image. The states
-    that may follow choice i are following[ptr[i] : ptr[i+1]]; where none around the image is certified, the least of
-    their values stands for φ_V.
+    that may follow choice i are following[ptr[i] : ptr[i+1]]; φ_V is the least of their values if none around the image
+    is certified.
     """
     met = value[following]
     low, high = np.minimum.reduceat(met, ptr[:-1]), np.maximum.reduceat(met, ptr[:-1])

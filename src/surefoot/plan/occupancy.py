@@ -1,6 +1,6 @@
 """The extended linear program: the best occupancies over all models within intervals on the declared support.
 
-A variable z(h,s,a,s') per triplet is how often an episode goes along it. With P in [low, high] triplet by triplet,
+Each triplet has a variable z(h,s,a,s'): how often an episode takes it. With P in [low, high] triplet by triplet,
 
     maximise   Σ z r   +  Σ over the last step of z · terminal reward
     such that  Σ_{a,s'} z(0,s,·,·) = share of the starts in s,      Σ_{a,s'} z(h,s,·,·) = Σ z(h−1,·,·,s)
@@ -41,7 +41,7 @@ def best_occupancy(
     costs: Sequence[FloatArray],
     budgets: FloatArray,
 ) -> Occupancy | None:
-    """The optimum; None where no model within the intervals has a policy that keeps the budgets.
+    """The optimum; None if no model within the intervals has a policy that keeps the budgets.
 
     ``low``, ``high``: per decision layer (E,). ``rewards``: per decision layer (N,), the last one for the last states
     (S,). ``costs``: per decision layer (E, m), what a triplet costs. ``budgets``: (m,).

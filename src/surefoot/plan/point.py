@@ -1,16 +1,16 @@
-"""Certified at the exact state (spec 9): what coarse cells lose, found again where the plant really is.
+"""Certified at the exact state (spec 9), which recovers what coarse cells lose.
 
 At state x the features are known (if they depend on the next state, rows whose hull contains them), and so is the box
-of next states; both lie inside those of the cell. An input is certified at the point when
+of next states; both lie inside those of the cell. An input is certified at the point if
 
     upper_j(features at x) ≤ c̄_j for all j,   and every cell that the box of next states meets is in S_{h+1}
 
-with the ellipsoids of the plan in force, or when the plan certifies it for the whole cell. From the next step on the
+with the ellipsoids of the plan in force, or if the plan certifies it for the whole cell. From the next step on the
 cells' own certificates hold, and with them Theorem 1.
 
-Along a ray (spec 9) an input is tested in the same way, with the features and boxes of that very input. Any intensities
-may be tried: some evenly spaced, the largest that the costs allow, in closed form, and, where what may follow forbids
-that one, one found by bisection.
+Along a ray (spec 9) an input is tested in the same way, with its own features and boxes. Any intensities may be tried:
+some evenly spaced, the largest that the costs allow, in closed form, and, if what may follow forbids that one, one
+found by bisection.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _SHORT = 1e-9  # of a ray: rounding in the closed form takes less
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """What a plan says about a plant's inputs at an exact state, in the order of :attr:`choices`: first the inputs of
-    the grid, in their order; with rays, some inputs along them follow."""
+    """What a plan says about a plant's inputs at an exact state, in the order of :attr:`choices`: the inputs of the
+    grid and then, with rays, some inputs along them."""
 
     plant: Plant
     plan: Plan
@@ -64,10 +64,8 @@ class Point:
 
     @cached_property
     def upper(self) -> FloatArray:
-        """(U, m) no cost at x is larger, with the promised probability."""
-        flat = self.features.reshape(-1, self.features.shape[2])
-        upper = self.plan.bounds.at(self.step, flat)[0].reshape(*self.features.shape[:2], -1)
-        return np.asarray(upper.max(axis=1))
+        """(U, m) upper bounds on the costs at x."""
+        return self.plan.bounds.worst(self.step, self.features)
 
     @cached_property
     def ahead(self) -> PointAhead:
@@ -80,7 +78,7 @@ class Point:
 
     @cached_property
     def states_ahead(self) -> IntArray:
-        """The states of the plan's problem that stand for the cells that may follow, input after input."""
+        """The states of the cells that may follow, input after input."""
         return states_of(self.plan.problem, self.step + 1, self.ahead.cells)
 
     @cached_property
@@ -94,7 +92,7 @@ class Point:
 
     @property
     def expanded(self) -> BoolArray:
-        """(U,) inputs whose successors are all in the graph; only these are played (spec 9)."""
+        """(U,) inputs whose successors are all in the graph; no others are played (spec 9)."""
         graph = self.plan.problem.graph
         layer, pairs = graph.layers[self.step], self.pairs.start + self.choices.number
         return np.asarray(pairs >= 0 if graph.beyond is None else layer.successor[layer.pair_ptr[pairs]] != OUTSIDE)
@@ -115,7 +113,7 @@ class Point:
         return int(self.pairs.start + self.choices.number[choice])
 
     def at_intensity(self, number: int, intensity: float) -> int:
-        """The choice of this input of the grid at this intensity; at 0 it is the centre."""
+        """The choice of an input of the grid at an intensity; at 0 it is the centre."""
         if intensity == 0.0:
             centre = self.plant.centre(self.step, self.cell)
             number, intensity = number if centre is None else centre, FULL
@@ -156,7 +154,7 @@ class Point:
         return f"{place} is not certified: {'; '.join(over + leads)}"
 
     def why_input(self, u: Any) -> str:
-        """The same for any input; for one on a ray, also how far along the ray inputs are proved safe."""
+        """The same for any input; on a ray, also how far along it inputs are proved safe."""
         number, intensity = self.plant.placed(self.step, self.x, u)
         centre = self.plant.centre(self.step, self.cell)
         if centre is None or number == centre:
@@ -186,7 +184,7 @@ class Point:
     def best(self) -> int:
         """The certified choice with the largest Q, the first of equals; without one, an error.
 
-        Where a Q is NaN because data have overflowed: the fallback's input, or else the first certified one.
+        If data have overflowed and a Q is NaN: the fallback's input, or else the first certified one.
         """
         chosen = np.flatnonzero(self.certified)
         if len(chosen) == 0:
@@ -223,8 +221,8 @@ def at_point(plant: Plant, plan: Plan, values: tuple[FloatArray, ...], h: int, x
 
 
 def with_furthest(point: Point, centre: int) -> Point:
-    """The point with more choices along each ray: the intensity of the plan, the largest that the costs allow, and one
-    between the last that is proved and the first that is not, where what may follow decides."""
+    """The point with more choices along each ray: the plan's intensity, the largest that the costs allow and, if what
+    may follow forbids that one, one between the last that is proved and the first that is not."""
     plant, plan, h = point.plant, point.plan, point.step
     rays = np.array([number for number in range(len(plant.inputs)) if number != centre])
     assert plan.intensities is not None
@@ -248,7 +246,7 @@ def with_furthest(point: Point, centre: int) -> Point:
 
 
 def _by_costs(point: Point, centre: int, rays: IntArray) -> FloatArray:
-    """(rays,) the largest intensity at which the costs at x may keep every limit, up to rounding; 0 without one."""
+    """(rays,) the largest intensity at which the costs at x keep every limit, up to rounding; 0 without one."""
     if point.plant.measures.of_next:  # its rows are not affine along the ray: the boxes of what follows move
         return np.full(len(rays), FULL)
     bounds, h = point.plan.bounds, point.step
@@ -262,7 +260,7 @@ def _by_costs(point: Point, centre: int, rays: IntArray) -> FloatArray:
 
 
 def _with(point: Point, centre: int, rays: IntArray, intensity: FloatArray) -> Point:
-    """The point with further choices, where they are not there yet; one at 0 is the centre's own."""
+    """The point with further choices, unless it has them; one at intensity 0 is the centre."""
     known = set(zip(point.choices.number.tolist(), point.choices.intensity.tolist(), strict=True))
     each = enumerate(zip(rays.tolist(), intensity.tolist(), strict=True))
     new = [i for i, (ray, at) in each if at > 0.0 and (ray, at) not in known]

@@ -53,8 +53,8 @@ class RayRoom(NamedTuple):
 
 @leaf
 def _cut(v0: FloatArray, v1: FloatArray, at: FloatArray, n: int) -> int:
-    """Insert the α at which some entry of v₀ + α(v₁ − v₀) changes sign into the first n of ``at``, which are sorted and
-    distinct; → how many there are then."""
+    """Insert every α at which an entry of v₀ + α(v₁ − v₀) changes sign into the first n of ``at``, which are sorted and
+    distinct. → the new n"""
     for i in range(v0.shape[0]):
         if v0[i] * v1[i] < 0.0:
             alpha = v0[i] / (v0[i] - v1[i])
@@ -114,8 +114,7 @@ def _glance(
     sign: float,
     balls: RayBalls,
 ) -> tuple[float, float, float]:
-    """f(α) of ellipsoid k, its slope to the right, and how far rounding may reach: from inner products, so digits may
-    be lost."""
+    """f(α) of ellipsoid k, its slope to the right, and a bound on rounding: from inner products, so digits are lost."""
     piece = 1
     while piece < at.shape[0] - 1 and at[piece] <= alpha:
         piece += 1
@@ -133,8 +132,8 @@ def _glance(
 
 @leaf
 def _above(first: float, rise: float, last: float, fall: float, length: float, limit: float) -> bool:
-    """True if a convex function is surely above the limit throughout, by its values and slopes at both ends: its
-    tangents lie below it and are lowest where they meet."""
+    """Is a convex function surely above the limit throughout, by its values and slopes at both ends? Its tangents lie
+    below it and are lowest where they meet."""
     if not (first > limit and last > limit):
         return False
     if rise >= 0.0 or fall <= 0.0:
@@ -144,7 +143,7 @@ def _above(first: float, rise: float, last: float, fall: float, length: float, l
 
 @leaf
 def _lay(zero: RayEnd, one: RayEnd, row: int, j: int, sign: float, balls: RayBalls, room: RayRoom) -> int:
-    """Compute the affine part of a row's bounds; → at how many α, 0 and 1 included."""
+    """Compute the affine part of a row's bounds. → at how many α, 0 and 1 included"""
     room.at[0], room.at[1] = 0.0, 1.0
     pieces = _cut(zero.rho[row], one.rho[row], room.at, 2)
     _fill_affine(zero, one, row, j, room.at[:pieces], sign, balls, room.affine[:pieces])
@@ -252,8 +251,7 @@ def _keeper(
 def _worst(
     zero: RayEnd, one: RayEnd, lengths: FloatArray, rows: IntArray, j: int, balls: RayBalls, room: RayRoom
 ) -> tuple[int, int]:
-    """(place of the row that costs most at 1, the ellipsoid by which that is judged: the one that bounds the first row
-    best)."""
+    """(place of the row that costs most at 1, by the ellipsoid that bounds the first row best; that ellipsoid)."""
     k, least = 0, np.inf
     place, most = 0, -np.inf
     for i in range(rows.shape[0]):
@@ -284,8 +282,8 @@ def fill_certified(
     """The largest α, from ``zero`` to ``one``, at which every row of a ray keeps every limit by some bound; NOTHING
     without one.
 
-    That is the least over its rows. A row that some ellipsoid keeps at the least so far cannot lower it, which a quick
-    test shows. So the row that seems to cost most comes first, and few others are solved.
+    That is the least over its rows. A quick test shows if some ellipsoid keeps a row at the least so far, which then
+    stays. So the row that seems to cost most comes first, and few others are solved.
     """
     for ray in range(out.shape[0]):
         rows, least = rays.row[rays.begin[ray] : rays.begin[ray + 1]], 1.0

@@ -1,22 +1,22 @@
-"""How far may an action with an intensity be opened? The largest certified intensity, in closed form (spec 9).
+"""How far an action with an intensity may be opened: the largest certified intensity, in closed form (spec 9).
 
-Along a ray features are affine in α, and so are the known part of a cost and z; every bound of spec 3 is
+Along a ray, features are affine in α, and so are the known part of a cost and z; every bound of spec 3 is
 
     f(α) = affine(α) + ⟨centre, w(α)⟩ + radius·√(Σ weight w(α)²),     w(α) = w₀ + αΔ
 
-convex in α, and f(α) = c̄ is a quadratic equation. It is solved about the point o of [0, 1] where the norm is least, so
-that no digits are lost: with T = c̄ − (affine and told part at o), B their slope, a = ‖w_o‖², g = ⟨w_o, Δ⟩, q = ‖Δ‖²
-(all in the ellipsoid's metric) and r the radius,
+convex in α, and f(α) = c̄ is a quadratic equation. It is solved about the point o of [0, 1] with the least norm, so that
+no digits are lost: with T = c̄ − (affine and linear part at o), B their slope, a = ‖w_o‖², g = ⟨w_o, Δ⟩, q = ‖Δ‖² (all
+in the ellipsoid's metric) and r the radius,
 
     (B² − r²q) t² − 2(TB + r²g) t + (T² − r²a) = 0,    α = o + t
 
-and the root where f rises through c̄ is the right end of the interval that the ellipsoid certifies. The largest over
-ellipsoids (any of them may certify), the least over cost rows and limits (all have to keep). Model errors and
-tolerances add |ρ(α)|, which is piecewise linear; so is ‖z(α)‖₁ of a prior: the equation is solved piece by piece.
+and the root where f rises through c̄ is the right end of the interval that the ellipsoid certifies: the largest over
+ellipsoids, any of which may certify, and the least over cost rows and limits, all of which must be kept. Model errors
+and tolerances add |ρ(α)|, and a prior ‖z(α)‖₁; these are piecewise linear, so the equation is solved piece by piece.
 
 The same with −cost, from the far end, gives the least intensity that is proved unsafe: below it a ray is *hopeful*.
-Every intensity found is checked against the bounds that certify, and lowered until they agree: an error in the closed
-form would certify nothing.
+Every intensity is checked against the bounds that certify and lowered until they agree, so an error in the closed form
+would certify nothing.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ from surefoot.plan.ray_kernels import RayBalls, RayEnd, RayRows, fill_certified,
 from surefoot.plan.ray_root_kernels import NOTHING
 from surefoot.tolerances import CONTRADICTION
 
-TIE = 1e-9  #: of a limit's scale: a bound that exceeds its limit by less does so by rounding
+TIE = 1e-9  #: of a limit's scale: a bound exceeds its limit by less only because of rounding
 _HALVINGS = 40  # of an interval of intensities, where bounds have no closed form
 Bounding = Callable[[Features], Both]  # rows (n, dc) → (upper, lower), each (n, m)
-_LOWER = (1e-15, 1e-13, 1e-11, 1e-9)  # by which an intensity is lowered that its bound does not certify
+_LOWER = (1e-15, 1e-13, 1e-11, 1e-9)  # steps by which an intensity is lowered if its bound does not certify it
 
 
 class Opened(NamedTuple):
-    """What follows for a problem with rays: an ordinary problem of certified intensities, and one of hopeful ones."""
+    """A problem with rays becomes two ordinary ones: one with certified intensities and one with hopeful ones."""
 
     declared: Problem  # with its rays
     problem: Problem  # every ray at the largest intensity that its own cost rows certify
@@ -63,8 +63,8 @@ def open_rows(
     x0: FloatArray, x1: FloatArray, anchors: Anchors | None, known: Sequence[CostEllipsoids], limits: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """(ass:starconvexity, spec 9) (n,) the largest certified α of each cost row between x₀ and x₁ (n, dc), NOTHING
-    without one; and the largest that is not proved unsafe. ``limits`` (m,): the bounds of all limits, ``known``: where
-    γ may lie, by family."""
+    without one; and the largest not proved unsafe. ``limits`` (m,): bounds of all limits; ``known``: where γ may lie,
+    by family."""
     alone = sealed(np.arange(len(x0) + 1))
     certified, hopeful = _closed_form(x0, x1, RayRows(alone[:-1], alone), anchors, known, limits)
     return _bisected(x0, x1, anchors, known, limits, certified, hopeful) if _curved(known) else (certified, hopeful)
@@ -73,7 +73,7 @@ def open_rows(
 def _open_pairs(
     kinds: Kinds, anchors: Anchors | None, known: Sequence[CostEllipsoids], limits: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Likewise (K,) of the pairs of each kind, all of whose rows have to keep; 1 for those that are no rays."""
+    """The same (K,) for the pairs of each kind, all of whose rows must keep the limits; 1 if they are no rays."""
     (x0, x1), rays = kinds.once.costs, RayRows(kinds.once.row, kinds.once.begin)
     if _curved(known):
         by_row = open_rows(x0, x1, anchors, known, limits)
@@ -84,7 +84,7 @@ def _open_pairs(
 
 
 def _curved(known: Sequence[CostEllipsoids]) -> bool:
-    """Some bounds have no closed form."""
+    """Do some bounds have no closed form?"""
     return any(each.counted is not None or any(prior.boxed for prior in each.family.priors) for each in known)
 
 
@@ -124,9 +124,8 @@ def _bisected(
     certified: FloatArray,
     hopeful: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """The box of a prior cuts ellipsoids row by row, and visit counts add |z_eᵀMz| (spec 3): neither has a closed form.
-    From what the closed form certifies up, and from what it refutes down, the bounds themselves are bisected. Below the
-    first certified intensity nothing is looked for."""
+    """Bisect the bounds themselves, up from what the closed form certifies and down from what it refutes: the box of a
+    prior and visit counts (spec 3) have no closed form. Nothing is searched below the first certified intensity."""
     bounds = CostBounds((), (), None, None, True, (list(known),), (anchors,))
     certified = np.where((certified < 0.0) & np.all(bounds.at(0, x0)[0] <= limits, axis=1), 0.0, certified)
     low, high, bad = np.maximum(certified, 0.0), np.full(len(x0), FULL), hopeful.copy()
@@ -155,7 +154,7 @@ def _end(x: FloatArray, anchors: Anchors | None, known: CostEllipsoids, balls: R
 def _balls(anchors: Anchors | None, known: CostEllipsoids) -> RayBalls:
     beside, own = known.family.known(anchors), known.balls
     k = len(known.family.members)
-    # One layout whatever the shape, or the kernels would be compiled for each.
+    # The same layout for every shape, or the kernels would be compiled for each.
     centres = np.concatenate([np.zeros_like(known.centres[:1]), known.centres])
     radii = np.vstack([own.norms, known.radii])
     return RayBalls(
@@ -177,7 +176,7 @@ def _balls(anchors: Anchors | None, known: CostEllipsoids) -> RayBalls:
 
 
 class _At(NamedTuple):
-    """The kinds of pairs of a group at some intensities, and what is known of their cost rows."""
+    """The kinds of pairs of a group at some intensities, and the bounds of their cost rows."""
 
     intensity: FloatArray  # (K,)
     costs: FloatArray  # (U, dc)
@@ -185,7 +184,7 @@ class _At(NamedTuple):
     lower: FloatArray
 
     def moved(self, kinds: Kinds, intensity: FloatArray, bound: Bounding) -> _At:
-        """At other intensities: what moves is mixed and bounded anew."""
+        """At other intensities; only what changes is mixed and bounded again."""
         rows = np.flatnonzero((intensity != self.intensity)[kinds.of_row])
         if not len(rows):
             return self
@@ -204,7 +203,8 @@ class _Side(NamedTuple):
 
 
 def open_rays(problem: Problem, data: CostData, confidence: CostConfidence) -> Opened:
-    """Every ray at its largest certified and at its largest hopeful intensity; what may follow is not looked at yet."""
+    """Every ray at its largest certified and at its largest hopeful intensity, by its own costs: what may follow does
+    not count yet."""
     graph, known, found = problem.graph, dict[int, list[CostEllipsoids]](), list[tuple[RayGroup, _At, _At]]()
 
     def bounding(h: int) -> Bounding:
@@ -233,10 +233,10 @@ def open_rays(problem: Problem, data: CostData, confidence: CostConfidence) -> O
 
 
 def _lowered(kinds: Kinds, wanted: FloatArray, bound: Bounding, problem: Problem, h: int) -> _At:
-    """The intensities (K,), each lowered until the bounds that certify do so, or to 0.
+    """The intensities (K,), each lowered until its bounds certify it, or to 0.
 
-    What rounding took is given back in small steps; where a row fails by more, its certified interval begins further
-    out, and nothing is certified.
+    Small steps make up for rounding; if a row fails by more, its certified interval begins further out, and nothing is
+    certified.
     """
     limits, costs = problem.bounds[h], kinds.costs.at(wanted[kinds.of_row])
     found = _At(wanted, costs, *bound(costs))
@@ -276,7 +276,7 @@ def _opened(
 
 
 def opening(opened: Opened, h: int, pair: int) -> dict[str, Any] | None:
-    """How far a ray may be opened, ``to``, and which ``limit`` may have which ``upper`` bound a little ``beyond``; None
+    """How far a ray may be opened (``to``), and the ``upper`` bound of the deciding ``limit`` a little ``beyond``; None
     for an action without an intensity."""
     problem, intensity = opened.declared, float(opened.intensities[h][pair])
     if not problem.is_ray(h, pair):

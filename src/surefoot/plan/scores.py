@@ -1,12 +1,11 @@
-"""Compiled: how much playing a triplet would narrow the bounds of others (spec 5, directed exploration).
+"""Compiled: how much playing a cost row would narrow the bounds of others (spec 5, directed exploration).
 
 With A = λI + G of the regression of both, one more row x removes from the squared width zᵀA⁻¹z of a target z
 
     (xᵀA⁻¹z)² / ((1 + xᵀA⁻¹x) · zᵀA⁻¹z)        of it, a share between 0 and u/(1+u), u = xᵀA⁻¹x
 
 (Sherman–Morrison, Cauchy–Schwarz). The score of x is the mean over the targets: all of them are in the way. Dense rows
-are looked at as their bounds are (surefoot.estimate.kernels); of sparse ones, only those in the target's own block can
-tell anything about it.
+are computed as their bounds are (surefoot.estimate.kernels); a sparse row tells only about targets in its own block.
 """
 
 from __future__ import annotations
@@ -27,11 +26,11 @@ from surefoot.model.features import Features
 from surefoot.model.graph import Anchors, FloatArray, IntArray
 from surefoot.threads import in_ranges
 
-WORTH_THREADS = 1 << 20  # products: fewer are done before a second thread is awake
+WORTH_THREADS = 1 << 20  # products: with fewer, the work is done before a second thread is awake
 
 
 class Aims(NamedTuple):
-    """Targets of one regression, each inside its own block, where all is one block without sparse features."""
+    """Targets of one regression, each inside its own block; dense features are one block."""
 
     turned: FloatArray  # (T, largest block)  A⁻¹z/√(zᵀA⁻¹z) in the eigenbasis; 0 for a row without features
     block: IntArray  # (T,)
@@ -76,7 +75,7 @@ def _aim(x: Rows, rows: IntArray, look: Lens, shape: BlockShape, room: int, weig
 
 @leaf
 def _sum(told: FloatArray, u: FloatArray, score: FloatArray, which: IntArray, square: FloatArray) -> None:
-    """Of some rows, the sum over targets and the one narrowed most; told: xᵀA⁻¹z/√(zᵀA⁻¹z) of each (T, …)."""
+    """The sum over targets and the one narrowed most, of some rows; told: xᵀA⁻¹z/√(zᵀA⁻¹z) of each (T, …)."""
     for i in range(min(score.shape[0], u.shape[0])):
         total, most, aim = 0.0, 0.0, -1
         for t in range(told.shape[0]):
@@ -118,7 +117,7 @@ def _score(
 
 
 class Sight(NamedTuple):
-    """A regression of some family, and how rows of one step are looked at in it."""
+    """A regression of some family, and how it sees the rows of one step."""
 
     data: Turned
     family: Family

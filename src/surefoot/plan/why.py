@@ -1,15 +1,14 @@
-"""Why an action is certified, or not yet: the successor and the limit, or the future, that decide it.
+"""Why an action is certified, or not yet: the successor and the limit, or the future, that decide.
 
-How far a plan is from certifying something is its *shortfall*: by how much the upper bounds that matter would have to
-fall. Backward from the last layer, with excess(x) = max_j upper_j(x) − bound_j of a cost row x (of a triplet, or of the
-pair):
+The *shortfall* of an action is how much the upper bounds that matter would have to fall to certify it. Backward from
+the last layer, with excess(x) = max_j upper_j(x) − bound_j of a cost row x (of a triplet, or of the pair):
 
     shortfall(h, s, a) = max( excess of all its rows, shortfall(h+1, s') of all s' ),   −∞ for the fallback's own pairs
     shortfall(h, s)    = min over a of shortfall(h, s, a),                              ∞ for a forbidden state
 
-A pair is certified exactly when its shortfall is at most 0. If not, :func:`why` names what decides: a successor of this
-very step, if one breaks a limit by its upper bound; else the future state with the largest shortfall, and, there, the
-action that is nearest to being certified, and so on.
+A pair is certified exactly if its shortfall is at most 0. If not, :func:`why` names what decides: a successor of this
+step, if one breaks a limit by its upper bound; otherwise the future state with the largest shortfall, the action there
+that is nearest to being certified, and so on.
 """
 
 from __future__ import annotations
@@ -126,7 +125,7 @@ class Explanation:
 
 @dataclass(frozen=True, eq=False)
 class Reasons:
-    """What decides about every pair: arrays in graph order for H-1 layers; ``last`` is for the last layer."""
+    """What decides about every pair: arrays in graph order for H-1 layers."""
 
     kinds: tuple[IntArray, ...]  # (N,) a Kind
     edges: tuple[IntArray, ...]  # (N,) the edge that decides; of certified pairs the tightest
@@ -162,7 +161,7 @@ def reasons(problem: Problem, bounds: CostBounds, certified: Certified, first: i
         rows[h] = edges[h] if layer.per_triplet else first_largest(now, layer.row_ptr)
         limits[h] = excess[rows[h]].argmax(axis=1)
         open_to = certified.pairs[h]
-        fallbacks = layer.played_by_fallback() & open_to  # the paper's learner may leave that assumption out
+        fallbacks = layer.played_by_fallback() & open_to  # without the deviation "fallback" they may not be certified
         pair[fallbacks] = -np.inf
         kinds[h] = np.select(
             [
@@ -213,7 +212,7 @@ def why(plan: Plan, h: int, s: Label, a: Label) -> Explanation:
 def explain(
     problem: Problem, bounds: CostBounds, certified: Certified, found: Reasons, h: int, pair: int
 ) -> Explanation:
-    """Follow the chain of what decides, from a pair to its cause."""
+    """The chain of what decides, from a pair to its cause."""
     steps, is_certified = [], bool(certified.pairs[h][pair])
     while True:
         step, successor = _step(problem, bounds, found, h, pair)
