@@ -20,9 +20,9 @@ from surefoot.errors import InvalidInput
 
 
 def at_least(name: str, value: float, least: float, *, strictly: bool = False) -> float:
-    """A finite number ≥ least (or > least), or an error that names it."""
+    """A finite number ≥ least (or > least), or an error that names it; a text or a truth value is none."""
     try:
-        number = float(value)
+        number = float("" if isinstance(value, (str, bytes, bool, np.bool_)) else value)
     except (TypeError, ValueError, OverflowError):
         raise InvalidInput(f"{name} must be a number", got=f"{value!r:.100}") from None
     if not math.isfinite(number) or number < least or (strictly and number == least):
@@ -58,11 +58,19 @@ def one_of(name: str, known: Collection[str], value: str, cure: str = "It is one
 
 def some_of(what: str, known: tuple[str, ...], given: Iterable[str]) -> tuple[str, ...]:
     """Some of the known names, in their own order; text may list them with commas or spaces."""
-    chosen = tuple(given.replace(",", " ").split() if isinstance(given, str) else given)
+    chosen = entries(f"{what}s", given.replace(",", " ").split() if isinstance(given, str) else given)
     for name in chosen:
         if name not in known:
             raise InvalidInput(f"no such {what}", got=repr(name), fix=f"The {what}s are {', '.join(known)}.")
     return tuple(name for name in known if name in chosen)
+
+
+def entries(name: str, given: Iterable[Any]) -> tuple[Any, ...]:
+    """What a list holds, if it is one."""
+    if not isinstance(given, (str, bytes)):
+        with contextlib.suppress(TypeError):
+            return tuple(given)
+    raise InvalidInput(f"{name} must be a list", got=f"{given!r:.100}")
 
 
 def of_kind(value: object, kind: type | tuple[type, ...], rule: str, fix: str = "") -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from scipy.sparse import csr_array
 import surefoot as sf
 from surefoot.errors import InvalidInput
 from surefoot.estimate.families import families
+from tests.hand_made import corridor
 
 NAMES = ["bias", "pressure", "speed"]
 ROWS = {"idle": [1.0, 0.1, 0.0], "half": [1.0, 0.4, 0.5], "full": [1.0, 0.9, 1.0]}
@@ -224,6 +226,24 @@ def test_offsets_shared_by_an_episode_widen_the_noise_as_stated() -> None:
     assert press(noisy).noises[0] == pytest.approx(math.hypot(0.05, 0.1))
     assert press(noisy, stationary_costs=True).noises[0] == pytest.approx(math.sqrt(0.05**2 + 2 * 0.1**2))
     assert press(limit()).noises[0] == 0.05
+
+
+@pytest.mark.parametrize("anchored", [False, True])
+def test_rounding_takes_nothing_from_a_model_error(anchored: bool, seed: int) -> None:
+    """A cost known but for its model error, and an anchor's tolerance, is within its bounds to the last digit."""
+    rng, below, above = np.random.default_rng(seed), 0, 0
+    for _ in range(5):
+        rows = {str(i): [float(x)] for i, x in enumerate(rng.uniform(0.0, 1e-3, 40))}
+        weight, zeta, off = (Fraction(float(x)) for x in rng.uniform(0.1, 1.0, 3))
+        of = limit(prior=None if anchored else [float(weight)], norm=2.0, misspecification=float(zeta), bound=9.0)
+        anchor = ([1.0], [float(weight)], float(off)) if anchored else None
+        plan = sf.LsviNew(corridor(rows, of, anchor=anchor)).plan
+        for name, (x,) in rows.items():
+            error = zeta + (zeta + off) * Fraction(x) if anchored else zeta
+            upper, lower = (Fraction(float(side(0, "s", name, "s")[0])) for side in (plan.upper, plan.lower))
+            below += upper < weight * Fraction(x) + error
+            above += lower > weight * Fraction(x) - error
+    assert (below, above) == (0, 0)
 
 
 def test_after_another_choice_than_the_plans_an_episode_with_an_offset_is_not_learned_from() -> None:

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from surefoot.agents.agent import check_problem
 from surefoot.agents.blocks.look_ahead import IDEAS, LookAhead, LookAheadOptions, check_ideas
 from surefoot.agents.learner import Learner
-from surefoot.checks import at_least, one_of, probability, whole
+from surefoot.checks import at_least, entries, one_of, probability, whole
 from surefoot.clusters import Cluster, cluster_of, is_cluster
 from surefoot.errors import InvalidInput
 from surefoot.estimate.costs import CostBounds, bound_costs
@@ -38,6 +38,7 @@ from surefoot.estimate.families import Family, with_ratios
 from surefoot.estimate.values import ValueEllipsoid
 from surefoot.model.graph import FloatArray, LayeredGraph
 from surefoot.model.problem import Problem
+from surefoot.model.rules import check_flag
 from surefoot.plan import directed
 from surefoot.plan.certify import Certified
 from surefoot.plan.confidence import cost_confidence, refuse_tiny, value_confidence
@@ -143,7 +144,8 @@ class LsviNew(LookAhead):
     ) -> None:
         check_problem(problem, self.grows)
         p, chosen = probability("failure_probability", failure_probability), check_ideas(ideas)
-        rule = _exploration(exploration, chosen != IDEAS or literal_future or explore is not None)
+        literal = check_flag("literal_future", literal_future)
+        rule = _exploration(exploration, chosen != IDEAS or literal or explore is not None)
         cluster = None if on is None else _cluster(on, rule)
         costs = cost_confidence(
             problem,
@@ -177,7 +179,7 @@ class LsviNew(LookAhead):
             budget=at_least("budget", _budget(problem) if budget is None else budget, 0.0),
             explore=_weights((0.1, 0.02, 0.02) if explore is None else explore, chosen),
             slack=tuple(map(tuple, self._slack.tolist())),
-            literal_future=bool(literal_future),
+            literal_future=literal,
         )
         super().__init__(problem, options, costs, values)
 
@@ -311,9 +313,10 @@ def _cluster(on: str | Cluster, exploration: str) -> Cluster:
 
 
 def _weights(explore: Sequence[float], ideas: tuple[str, ...]) -> tuple[float, float, float]:
-    if len(tuple(explore)) != 3:
+    given = entries("explore", explore)
+    if len(given) != 3:
         raise InvalidInput("explore must be three weights, for ideas II, III and IV", got=repr(explore))
     w2, w3, w4 = (
-        at_least("explore", w, 0.0) if idea in ideas else 0.0 for w, idea in zip(explore, IDEAS[1:], strict=True)
+        at_least("explore", w, 0.0) if idea in ideas else 0.0 for w, idea in zip(given, IDEAS[1:], strict=True)
     )
     return w2, w3, w4

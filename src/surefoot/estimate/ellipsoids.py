@@ -70,7 +70,7 @@ class CostEllipsoids:
     centres: FloatArray  # (n, m, …)
     radii: FloatArray  # (n, m)      NaN where data and declaration contradict each other
     norms: FloatArray  # (m,)        L, or ∞ where the prior bound is not used
-    errors: FloatArray  # (m,)       ζ
+    errors: FloatArray  # (m,)       ζ, and its last digits
     guards: FloatArray  # (m,)       times ‖δ∘x‖, added to every bound: rounding never certifies, and never contradicts
     prior_guards: FloatArray  # (m,) times ‖x‖, likewise, for what is known of γ
     family: Family  # whose limits these are: m of them
@@ -200,7 +200,7 @@ def cost_ellipsoids(
         centres=np.array([[each.centre for each in row] for row in found]).swapaxes(0, 1),
         radii=np.array([[each.radius for each in row] for row in found]).T,
         norms=np.array([prior.length if confidence.prior else math.inf for prior in family.priors]),
-        errors=np.array([limit.misspecification for limit in family.limits]),
+        errors=np.array([limit.misspecification * (1.0 + lost) for limit in family.limits]),
         guards=np.array(
             [lost * (prior.length + max(map(_reach, row))) for prior, row in zip(family.priors, found, strict=True)]
         ),

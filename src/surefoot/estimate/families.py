@@ -18,7 +18,7 @@ from functools import cached_property
 
 import numpy as np
 
-from surefoot.checks import at_least
+from surefoot.checks import at_least, entries
 from surefoot.errors import InvalidInput
 from surefoot.model.features import Features, parts_of, row_norms, table_times
 from surefoot.model.graph import Anchors, FloatArray, LayeredGraph
@@ -38,7 +38,7 @@ class Known:
     anchors: FloatArray  # (n, dc)  δ∘x⁰
     directions: FloatArray  # (n, dc)  ρ = directions·x, of unscaled rows
     costs: FloatArray  # (n, k)  c⁰ − ⟨m, x⁰⟩
-    tolerances: FloatArray  # (n, k)  t, and what rounding takes from the costs
+    tolerances: FloatArray  # (n, k)  t, and what rounding takes from it and from the costs
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,11 +78,11 @@ class Family:
 
     def _beside(self, anchors: Anchors) -> Known:
         own, rows = list(self.members), anchors.features * self.width
-        cost, tolerance = anchors.cost[:, own], anchors.tolerance[:, own]
+        lost = LOST * math.sqrt(rows.shape[1])
+        cost, tolerance = anchors.cost[:, own], anchors.tolerance[:, own] * (1.0 + lost)
         if not self.plain:
             middle = anchors.features @ self.centres.T
             size = np.abs(cost) + np.abs(anchors.features) @ np.abs(self.centres).T
-            lost = LOST * math.sqrt(rows.shape[1])
             cost, tolerance = cost - middle, tolerance + lost * size
         return Known(rows, _directions(rows) * self.width, cost, tolerance)
 
@@ -117,7 +117,7 @@ def with_ratios(problem: Problem, ratios: Sequence[float] | None) -> tuple[Famil
     found = families(problem)
     if ratios is None:
         return found
-    given = [at_least("ridge_ratios", value, 0.0, strictly=True) for value in ratios]
+    given = [at_least("ridge_ratios", value, 0.0, strictly=True) for value in entries("ridge_ratios", ratios)]
     if len(given) != len(problem.limits):
         raise InvalidInput("ridge_ratios has one number per limit", got=repr(given))
     for family in found:

@@ -19,6 +19,7 @@ from surefoot.estimate.costs import CostBounds
 from surefoot.estimate.row_bounds import streamed
 from surefoot.model.graph import BoolArray, FloatArray, LayeredGraph
 from surefoot.model.problem import Problem
+from surefoot.model.reals import reals
 from surefoot.plan import kernels as sweeps
 
 
@@ -27,11 +28,8 @@ def slacks(problem: Problem, given: float | Sequence[float] | None) -> FloatArra
     m = len(problem.limits)
     table = np.ones((problem.horizon, m))
     if given is not None:
-        try:
-            values = np.asarray(given, dtype=np.float64)
-        except (TypeError, ValueError):
-            values = np.empty((0, 0))
-        if values.ndim > 1 or (values.ndim == 1 and len(values) != m):
+        values = reals(given)
+        if values is None or values.ndim > 1 or (values.ndim == 1 and len(values) != m):
             raise InvalidInput("slack must be one number, or one per limit", got=repr(given))
         table[:] = values
     else:
