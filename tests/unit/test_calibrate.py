@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas
 import pytest
 import scipy.stats
 
@@ -299,7 +300,9 @@ def test_what_cannot_be_used_is_refused(tmp_path: Path) -> None:
         sf.calibrate(pump(), {"step": [0, 0], "state": [0]})
     with pytest.raises(UnreadableFile, match="no study here"):
         sf.calibrate(pump(), tmp_path)
-    short = sf.calibrate(pump(), [row])
+    with pytest.raises(InvalidInput, match=r"a row is a mapping: row 1: 'step'\. Of a pandas frame, give"):
+        sf.calibrate(pump(), pandas.DataFrame([row]))
+    short = sf.calibrate(pump(), [{**row, "step": np.int64(0)}])
     assert short.limits[0].noise is None
     assert "too few rows" in str(short)
 

@@ -152,7 +152,9 @@ def test_states_are_found_by_equality_numbered_or_listed(labels: Any, label: Any
 def test_an_unknown_state_is_an_error_never_a_guess(labels: Any, label: Any) -> None:
     with pytest.raises(UnknownLabel) as error:
         Names(3, labels).index(label, "step 4")
-    hint = ". Did you mean 1, a number, instead of '1', text?" if type(label) is str and label == "1" else ""
+    other = {str: ("1", "text"), tuple: ((1,), "a tuple")}.get(type(label), (None, ""))
+    meant = f". Did you mean 1, a number, instead of {other[0]!r}, {other[1]}?"
+    hint = meant if other[1] and label == other[0] else ""
     assert str(error.value) == f"no such state: step 4: {shown(label)}{hint}"
 
 

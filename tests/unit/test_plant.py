@@ -140,7 +140,8 @@ def test_samples_refute_what_is_not_so_and_name_the_state() -> None:
     ("changes", "rule"),
     [
         ({"state": {"level": (1.0, 0.0, 10)}}, "edges of cells must increase"),
-        ({"start": [1.5]}, "start must lie in the box"),
+        ({"start": [1.5]}, "start must lie in the box of states: level 1.5 is not within 0 … 1"),
+        ({"start": [True]}, "start must be numbers"),
         ({"start": [(0.5, 0.4)]}, "a range of start goes from low to high"),
         ({"forbidden": lambda h, x: x > 0.9}, "a range names its coordinate: <function"),
         ({"fallback": 0.15}, "no such input"),
@@ -175,7 +176,8 @@ def test_some_coordinates_of_a_start_may_be_ranges() -> None:
 
 
 def test_an_error_about_a_cell_says_which_states_it_holds() -> None:
-    with pytest.raises(InvalidInput, match=r"input 0.2 can reach 10 \(outside the box\)"):
+    told = r"input 0.2 can reach 10 \(outside the box\), which is forbidden: level 1.\d* is not within 0 … 1\."
+    with pytest.raises(InvalidInput, match=told):
         tank(fallback=0.2, models=[lambda h, x, u: [x[0] + u]])
 
 
@@ -206,7 +208,7 @@ def test_the_agent_takes_exact_states_only_as_they_were_told() -> None:
     with pytest.raises(UnknownLabel, match="no input is chosen at this step: 4, they are at steps 0 … 3"):
         agent.why(4, [0.45], 0.1)
     u = agent.act(0, [0.45])
-    with pytest.raises(AssumptionBroken, match="outside what the models"):
+    with pytest.raises(AssumptionBroken, match=r"outside what the models .*: level 0.9 is not within 0.4275 … 0.4475"):
         agent.observe(0, [0.45], u, [0.9], 0.3)
     agent.observe(0, [0.45], u, [0.75 * 0.45 + u], 0.3)
     assert agent.act(1, [0.75 * 0.45 + u]) in tank().inputs.values

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -188,7 +190,9 @@ def test_an_input_off_the_grid_is_never_taken_for_the_number_of_one(tmp_path: Pa
         assert study.next_call == "abort"
     with sf.Study.open(path, tank()) as study:
         study.abort("by hand")
-    assert sf.audit(path).clean
+    report = sf.audit(path)
+    assert report.clean
+    assert report.counts["overrides"] == report.counts["overrides that were not certified"] == 1
 
 
 def test_what_a_study_says_of_a_plant_names_exact_states(tmp_path: Path) -> None:
@@ -232,11 +236,34 @@ def test_findings_about_a_plant_have_ranges_for_the_numbers_of_cells() -> None:
     assert any("state 4 (level 0.4 … 0.5), input 0.1 led to (0.85,)" in error for error in found.errors)
 
 
-def test_an_applied_input_with_too_many_numbers_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("applied", [(0.1, 0.2), {"flow": 0.1}])
+def test_an_applied_input_that_is_not_a_number_for_each_is_refused(tmp_path: Path, applied: Any) -> None:
     """Recorded, it would be an action that nobody knows, and the episode would be lost."""
     with sf.Study.open(tmp_path / "tank.study", tank()) as study:
         study.begin([0.45])
         offer = study.ask()
-        with pytest.raises(InvalidInput, match=r"for each of the plant's inputs: \(0.1, 0.2\)\. Give flow"):
-            study.tell(offer.ask_id, [0.44], 0.3, action_applied=(0.1, 0.2))
+        told = re.escape(f"for each of the plant's inputs: {applied}. Give flow")
+        with pytest.raises(InvalidInput, match=told):
+            study.tell(offer.ask_id, [0.44], 0.3, action_applied=applied)
         assert study.next_call == "tell"
+
+
+@pytest.mark.parametrize("after", [True, [False], np.array([True]), ["0.44"], "0.44", [None], [math.nan], [0.44, 0.1]])
+def test_a_next_state_that_is_no_number_is_refused_not_taken_for_one(tmp_path: Path, after: Any) -> None:
+    """As 1.0, a true would be an alarm that takes all data."""
+    with sf.Study.open(tmp_path / "tank.study", tank()) as study:
+        study.begin([0.45])
+        offer = study.ask()
+        with pytest.raises(InvalidInput, match=r"next_state must be .* not measured, abort the episode\. Nothing was"):
+            study.tell(offer.ask_id, after, 0.3)
+        assert study.next_call == "tell"
+        assert not study.safe_mode
+
+
+def test_another_plant_does_not_answer_an_alarm(tmp_path: Path) -> None:
+    with sf.Study.open(tmp_path / "tank.study", tank()) as study:
+        study.begin([0.45])
+        study.tell(study.ask().ask_id, [0.9], 0.3)
+        with pytest.raises(InvalidInput, match=r"a declaration is a Problem: a Plant\. A study keeps its plant"):
+            study.acknowledge("a burst", problem=tank(disturbance=[0.02]))  # type: ignore[arg-type]
+        assert study.safe_mode

@@ -111,7 +111,7 @@ BAD = [
     (row(2, "s", None, None, 0.1), "declares no cost for this last state"),
     (row(2, WARM, "wait", None, 0.1), "nothing follows the last step"),
     (row(3, "s", "wait", "s", 0.1), "no such step"),
-    (row("one", "s", "wait", "s", 0.1), "no such step"),  # type: ignore[arg-type]
+    (row("0", "s", "wait", "s", 0.1), "no such step: '0', steps are 0 … 2. Give a whole number"),  # type: ignore[arg-type]
     (row(True, "s", "wait", "s", 0.1), "no such step"),
     (row(0, "s", "wait", "s", float("nan")), "not finite.*empty"),
     (row(0, "s", "wait", "s", [0.1, 0.2]), "wrong number of costs"),

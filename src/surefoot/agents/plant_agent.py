@@ -113,11 +113,11 @@ class PlantAgent:
         number, intensity = self.plant.placed(h, state, u)
         value = self.plant.inputs.values[number] if intensity == FULL else u
         if not self.plant.may_follow(h, state, value, after):
-            boxes = "; ".join(f"{low.tolist()} … {high.tolist()}" for low, high in self.plant.boxes(h, state, value))
+            boxes = self.plant.boxes(h, state, value)
             raise AssumptionBroken(
                 "the next state is outside what the models and the disturbance allow",
                 where=f"step {h}, state {state.tolist()}, input {value!r}",
-                got=f"{after.tolist()}, expected in {boxes}",
+                got="; or ".join(self.plant.cells.beyond(after, low, high) for low, high in boxes),
                 fix="Declare a larger disturbance, or mend the models.",
             )
         features = self.plant.features(h, state, value, after)

@@ -234,7 +234,7 @@ class Replay:
         )
         self._expect(n, record["ends"] is ends, "the episode ends at another step")
         sure, possible = self._plan(self._epoch.plan[1]).certified_at(problem, h, pair, played)
-        self.counts["overrides that were not certified"] += pair is not None and other and not possible
+        self.counts["overrides that were not certified"] += other and not possible
         self._cost(n, record, used=edge is not None)
         if edge is not None:
             row = [record[key] for key in ("step", "state", "action", "next_state", "cost")]

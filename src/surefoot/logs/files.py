@@ -49,8 +49,13 @@ def log_rows(source: Log) -> Iterator[Row]:
         raise InvalidInput("a log is a file, a study's folder, or rows", got=shown(source))
     for i, row in enumerate(source):
         if not isinstance(row, Mapping):
-            raise InvalidInput("a row is a mapping", where=f"row {i + 1}", got=shown(row))
+            raise InvalidInput("a row is a mapping", where=f"row {i + 1}", got=shown(row), fix=_of_frame(source, row))
         yield f"row {i + 1}", row
+
+
+def _of_frame(source: object, row: object) -> str:
+    framed = hasattr(source, "to_dict") or hasattr(row, "to_dict")
+    return "Of a pandas frame, give frame.to_dict('records')." if framed else ""
 
 
 def _csv(path: Path) -> Iterator[Row]:

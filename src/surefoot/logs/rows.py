@@ -59,7 +59,13 @@ def step_in(value: object) -> object:
     """The number of a step, from a cell or as it is; text that is not a number stays text and is refused later."""
     if isinstance(value, Text):
         return int(value) if _STEP.fullmatch(value) else str(value)
-    return value
+    return int(value) if isinstance(value, np.integer) else value
+
+
+def no_such_step(given: object, last: int) -> UnknownLabel:
+    """What to raise where a row's step is none of 0 … last."""
+    fix = "" if type(given) is int else "Give a whole number, not text."
+    return UnknownLabel("no such step", got=f"{shown(given)}, steps are 0 … {last}", fix=fix)
 
 
 def cost_in(value: object, where: str) -> object:
@@ -138,7 +144,7 @@ class RowReader:
         """The transition that a row holds; with ``outside``, a successor that is not declared is one, too."""
         problem, h = self._problem, step_in(entry(row, "step"))
         if type(h) is not int or not 0 <= h < problem.horizon:
-            raise UnknownLabel("no such step", got=f"{shown(h)}, steps are 0 … {problem.horizon - 1}")
+            raise no_such_step(h, problem.horizon - 1)
         states = problem.naming.states
         i = self._known(row, "state", lambda label: states[h].index(label, f"step {h}"), states[h].__getitem__)
         cost, partly = self.cost(row)

@@ -86,7 +86,10 @@ def same_label(a: Label, b: Label) -> bool:
 
 
 def other_spellings(label: Label) -> list[Label]:
-    """What may have been meant instead: ``0`` for ``"0"``, ``"0"`` for ``0``, ``(1, 2)`` for ``"(1, 2)"``."""
+    """What may have been meant instead: ``0`` for ``"0"``, ``"0"`` for ``0``, ``(1, 2)`` for ``"(1, 2)"``,
+    ``0`` for ``(0,)``."""
+    if type(label) is tuple:
+        return list(label) if len(label) == 1 else []
     if type(label) is not str:
         return [] if _fault(label) or type(label) not in (int, float, bool) else [str(label)]
     if len(label) > 200:

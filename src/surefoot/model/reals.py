@@ -27,6 +27,16 @@ def reals(value: object) -> FloatArray | None:
         return None
 
 
+def plain(value: object) -> FloatArray | None:
+    """The same, but True is no number, neither alone nor among numbers."""
+    given = value if isinstance(value, np.ndarray) else np.asarray(value, object)
+    counted = given.dtype.kind in "iuf" or all(
+        isinstance(x, (Real, Decimal)) and not isinstance(x, bool) for x in given.flat
+    )
+    return reals(given) if counted else None
+
+
+NUMBERS = "Give plain numbers, without quotes."
 _NUMBER = "Give a plain number, without quotes."
 _FINITE = "Give a number that is large enough, such as a bound on it from a data sheet."
 

@@ -210,7 +210,8 @@ def at_point(plant: Plant, plan: Plan, values: tuple[FloatArray, ...], h: int, x
     point = plant.cells.point("a state", x)
     cell = plant.cell(point)
     if cell == plant.cells.outside:
-        raise AssumptionBroken("the state is outside the box of states", where=f"step {h}", got=repr(point.tolist()))
+        got = plant.cells.beyond(point)
+        raise AssumptionBroken("the state is outside the box of states", where=f"step {h}", got=got)
     state = plan.problem.states(h).find(cell)
     if state is None:
         rule, fix = "the graph has not grown to this state", "Nothing is certified there yet."

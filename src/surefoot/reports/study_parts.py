@@ -340,7 +340,7 @@ def events(history: History) -> str:
     if not history.events:
         return "<p>No alarm, no abort, nothing to acknowledge.</p>"
     newest = reversed(history.events[-EVENTS_SHOWN:])
-    rows = [[_words(event.time), _words(event.kind), _words(event.words)] for event in newest]
+    rows = [[_words(f"{event.time[:19]}Z"), _words(event.kind), _words(event.words)] for event in newest]
     older = len(history.events) - EVENTS_SHOWN
     note = f"<p class=quiet>{older} older ones are in the journal.</p>" if older > 0 else ""
     return table(["time", "what", "words"], rows, left=(1, 2), name="events") + note

@@ -38,12 +38,17 @@ DISCARDED, DROPPED, TRUSTED = "data discarded", "anchors dropped", "anchors trus
 NOISE, SUPPORT, MODEL = "larger noise", "wider support", "larger norm or misspecification"
 
 
+def _of_plant(given: object) -> str:
+    keeps = "A study keeps its plant: begin a new one with the wider plant, or give discard_data or noise alone."
+    return keeps if isinstance(given, Plant) else ""
+
+
 def revised(problem: Problem, noise: Any, given: Problem | None, discard: bool, trust_anchors: bool) -> Problem:
     """The declaration from here on: as given, or with other noise; without anchors after a discard."""
     if noise is not None and given is not None:
         raise InvalidInput("give other noise or another problem, not both", fix="The problem declares the noise.")
     if given is not None and not isinstance(given, Problem):
-        raise InvalidInput("a declaration is a Problem", got=f"a {type(given).__name__}")
+        raise InvalidInput("a declaration is a Problem", got=f"a {type(given).__name__}", fix=_of_plant(given))
     if trust_anchors and not discard:
         raise InvalidInput("anchors are in doubt only when data are discarded", fix="Leave trust_anchors out.")
     new = given or (problem if noise is None else _with_noise(problem, noise))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -99,7 +100,11 @@ class Exact:
         """(cell, the entry ``point`` of a tell, may it follow): of a next state, after an input; None where that is
         not one of the plant's."""
         plant, x, h = self.given(), ask["point"]["state"], ask["step"]
-        after = plant.cells.point("next_state", next_state)
+        try:
+            after = plant.cells.point("next_state", next_state)
+        except InvalidInput as error:
+            fix = f"{error.fix} If it was not measured, abort the episode. Nothing was recorded.".lstrip()
+            raise InvalidInput(error.rule, got=error.got, fix=fix) from None
         if u is None:
             return plant.cell(after), {"state": after.tolist(), "features": None, "boxes": None}, True
         boxes = [[low.tolist(), high.tolist()] for low, high in plant.boxes(h, x, u)]
@@ -147,7 +152,7 @@ def _refuse_another_count(plant: Plant, applied: Any) -> None:
     try:
         count = np.asarray(applied, np.float64).size
     except (TypeError, ValueError):
-        return
+        count = 0 if isinstance(applied, Mapping) else len(names)
     if count != len(names):
         fix = f"Give {', '.join(names)}. Nothing was recorded."
         raise InvalidInput("an applied input has a number for each of the plant's inputs", got=shown(applied), fix=fix)

@@ -43,6 +43,10 @@ _Observe = Callable[[FloatArray], Alarm | None]
 _Heard = tuple[Alarm | None, object]  # what the monitor says, and whether the row was certified
 
 
+def _rounded(point: list[float]) -> list[float]:
+    return [round(value, 9) for value in point]
+
+
 class Standing(State):
     """The state of a study, and how each record changes it."""
 
@@ -112,8 +116,8 @@ class Standing(State):
         if point is None or ask is None:
             return f"{self.where()}, {action}: the plant went to {record['next_state']!r}"
         by = action if record["override"] else f"input {label_of(ask['point']['input'])!r}"
-        boxes = " or ".join(f"{low} … {high}" for low, high in point["boxes"])
-        return f"{self.where()}, {by}: the plant went to {point['state']}, expected in {boxes}"
+        boxes = " or ".join(f"{_rounded(low)} … {_rounded(high)}" for low, high in point["boxes"])
+        return f"{self.where()}, {by}: the plant went to {_rounded(point['state'])}, expected in {boxes}"
 
     def _forbids(self, h: int, state: Any) -> bool:
         """True when a state of step h, by its name, is declared as forbidden."""

@@ -28,6 +28,7 @@ from surefoot.logs.rows import (
     entry,
     episode_in,
     episode_key,
+    no_such_step,
     readings,
     step_in,
 )
@@ -323,10 +324,10 @@ def _played(plant: Plant, row: Mapping[str, Any]) -> tuple[int, FloatArray, int,
     """Step, state, number of the input or of its ray, and the input of a row."""
     h = step_in(entry(row, "step"))
     if type(h) is not int or not 0 <= h < plant.horizon - 1:
-        raise InvalidInput("no such step", got=f"{h!r}, steps are 0 … {plant.horizon - 2}")
+        raise no_such_step(h, plant.horizon - 2)
     x = plant.cells.point("column 'state'", readings(entry(row, "state"))[0])
     if plant.cell(x) == plant.cells.outside:
-        raise InvalidInput("the state is outside the box of states", where="column 'state'", got=repr(x.tolist()))
+        raise InvalidInput("the state is outside the box of states", where="column 'state'", got=plant.cells.beyond(x))
     given = _input(readings(entry(row, "action"))[0])
     number, intensity = plant.placed(h, x, given)
     return h, x, number, plant.inputs.values[number] if intensity == FULL else given

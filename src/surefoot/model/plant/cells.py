@@ -18,7 +18,7 @@ from surefoot.checks import nearest
 from surefoot.errors import InvalidInput
 from surefoot.model.graph import BoolArray, FloatArray, IntArray, freeze
 from surefoot.model.labels import shown
-from surefoot.model.reals import real
+from surefoot.model.reals import NUMBERS, plain, real
 from surefoot.tolerances import CELL
 
 MOST_CELLS = 1 << 53  #: with an endless coordinate: every cell number is exact as a float and in JSON
@@ -152,6 +152,14 @@ class Cells:
         parts = zip(self.names, self.ranges(cell), strict=True)
         return ", ".join(f"{name} {low:.6g} … {high:.6g}" for name, (low, high) in parts)
 
+    def beyond(self, x: FloatArray, low: Any = None, high: Any = None) -> str:
+        """Which coordinates of a point are not in a box, in words; without one, the box of all cells."""
+        low = [edge[0] for edge in self.edges] if low is None else low
+        high = [edge[-1] for edge in self.edges] if high is None else high
+        parts = zip(self.names, x, low, high, strict=True)
+        off = [f"{name} {v:.9g} is not within {a:.9g} … {b:.9g}" for name, v, a, b in parts if not a <= v <= b]
+        return ", ".join(off)
+
     def meets(self, box: Mapping[str, Range], cells: IntArray) -> BoolArray:
         """(P,) which of these cells meet an open box, given by the ranges of some coordinates."""
         meets, (low, high) = np.ones(len(cells), bool), self.bounds(cells)
@@ -178,11 +186,11 @@ class Cells:
         return [given[name] for name in self.names]
 
     def point(self, what: str, given: Any) -> FloatArray:
-        """(n,) a point given by name or in order."""
-        try:
-            x = np.asarray(self.in_order(what, given), np.float64).reshape(-1)
-        except (TypeError, ValueError):
-            raise InvalidInput(f"{what} must be numbers", got=f"{given!r:.100}") from None
+        """(n,) a point given by name or in order. Text and truth values are no coordinates."""
+        numbers = plain(self.in_order(what, given))
+        if numbers is None:
+            raise InvalidInput(f"{what} must be numbers", got=f"{given!r:.100}", fix=NUMBERS)
+        x = numbers.reshape(-1)
         if x.shape != (self.dim,) or not np.isfinite(x).all():
             count = "a finite number" if self.dim == 1 else f"{self.dim} finite numbers"
             raise InvalidInput(f"{what} must be {count}", got=f"{given!r:.100}")

@@ -34,8 +34,9 @@ def make_box(cells: Cells, what: str, given: Any) -> tuple[FloatArray, FloatArra
         raise InvalidInput(f"{what} must have a number or a range per coordinate", got=f"{given!r:.100}") from None
     if (low > high).any():
         raise InvalidInput(f"a range of {what} goes from low to high", got=f"{given!r:.100}")
-    if (cells.of(np.stack([low, high], axis=1)) == cells.outside).any():
-        raise InvalidInput(f"{what} must lie in the box of states", got=f"{given!r:.100}")
+    for end in (low, high):
+        if cells.of(end[:, None])[0] == cells.outside:
+            raise InvalidInput(f"{what} must lie in the box of states", got=cells.beyond(end))
     return freeze(low), freeze(high)
 
 

@@ -361,11 +361,20 @@ class Plant(Chooser):
 
         return re.sub(r"action (\d+)", chosen, re.sub(r"(?:state|successor|reach) (\d+)", cell, text))
 
+    def _leaves(self, h: int, cell: int, number: int) -> str:
+        """In which coordinates an input may lead from a cell out of the box of states, in words."""
+        u, of = self.inputs.values[number], self.cells.bounds(np.array([cell]))
+        ends = (end[:, 0] for box in self.reach.over(h, *of, u) for end in box)
+        return "; ".join(dict.fromkeys(off for end in ends if (off := self.cells.beyond(end))))
+
     def told(self, error: InvalidInput) -> InvalidInput:
         """The same error, in words."""
         where, got, fix = self.in_words(error.where), self.in_words(error.got), error.fix
         if "fallback" in error.rule and "forbidden" in error.rule:
             fix = "Choose another fallback, or give it room: a wider range, a smaller disturbance, finer cells."
+            numbers = re.search(r"step (\d+), state (\d+).*action (\d+)", f"{error.where} {error.got}")
+            if numbers and (off := self._leaves(*map(int, numbers.groups()))):
+                got = f"{got}: {off}"
         return InvalidInput(error.rule, where=where, got=got, fix=fix)
 
 
