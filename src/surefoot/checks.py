@@ -25,7 +25,9 @@ def at_least(name: str, value: float, least: float, *, strictly: bool = False) -
         number = float("" if isinstance(value, (str, bytes, bool, np.bool_)) else value)
     except (TypeError, ValueError, OverflowError):
         raise InvalidInput(f"{name} must be a number", got=f"{value!r:.100}") from None
-    if not math.isfinite(number) or number < least or (strictly and number == least):
+    if number == math.inf:
+        raise InvalidInput(f"{name} must be finite", got=repr(value))
+    if not number >= least or (strictly and number == least):
         raise InvalidInput(f"{name} must be {'above' if strictly else 'at least'} {least:g}", got=repr(value))
     return number
 

@@ -35,6 +35,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"failure_probability": 1}, "failure_probability must be below 1"),
     ({"failure_probability": math.nan}, "failure_probability must be above 0.*nan"),
     ({"ridges": []}, "ridges must not be empty"),
+    ({"replan_growth": math.inf}, "replan_growth must be finite"),
     ({"ridges": (1.0, 0.0)}, "ridges must be above 0"),
     ({"value_ridge": 0.0}, "value_ridge must be above 0"),
     ({"optimism": -1.0}, "optimism must be at least 0"),
@@ -224,6 +225,7 @@ def test_a_plan_answers_by_label_and_refuses_the_unknown() -> None:
         lambda: plan.q(1, "s", "fallback"),
         lambda: plan.value(2, "s"),
         lambda: plan.action(-1, "s"),
+        lambda: plan.action(1, "s"),  # the last step takes none
     ):
         with pytest.raises(UnknownLabel):
             ask()

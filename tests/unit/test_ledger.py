@@ -55,7 +55,7 @@ def test_round_trip(format: str, agent: str, seed: int, tmp_path: Path) -> None:
     assert summary == {
         "best_value": run.best_value,
         "fallback_value": run.fallback_value,
-        "last_value": run.value[-1],
+        "last_value": run.last_value,
         "gap_closed": run.gap_closed,
         "total_regret": run.regret.sum(),
         "violations": 0,

@@ -16,6 +16,7 @@ import surefoot as sf
 from surefoot.errors import AssumptionBroken, InvalidInput
 from surefoot.estimate.costs import CostData
 from surefoot.estimate.families import families
+from surefoot.reports import data
 from surefoot.runs import progress, runner
 from surefoot.runs.record import cost_event, value_event
 from surefoot.runs.run import Run
@@ -297,7 +298,23 @@ def test_several_starts_are_drawn_evenly_and_judged_apart(seed: int) -> None:
         rows = start == index
         assert (run.value[rows] == sf.exact.fallback_value(world, label)).all()
         assert (run.regret[rows] == run.best_values[index] - sf.exact.fallback_value(world, label)).all()
-    assert run.fallback_value == sf.exact.fallback_value(world, world.problem.starts[0])
+    assert run.fallback_value == np.mean([sf.exact.fallback_value(world, label) for label in world.problem.starts])
+    assert run.best_value == sf.exact.solve(world).start_values.mean()
+    assert run.last_value == np.mean([run.value[start == index][-1] for index in np.unique(start)])
+
+
+@pytest.mark.parametrize(("action", "closed"), [("safe", 0.0), ("best", 1.0)])
+def test_with_several_starts_a_run_is_summed_up_by_means(action: str, closed: float, seed: int) -> None:
+    starts: dict[Any, Any] = {
+        (0, name): {"safe": (low, {"t": (1.0, 0.0)}), "best": (high, {"t": (1.0, 0.0)})}
+        for name, low, high in [("poor", 0.1, 0.2), ("rich", 0.5, 1.0)]
+    }
+    world = hand_world(starts, {"t": (0.0, None)}, start=["poor", "rich"])
+    run = sf.run(Fixed(world.problem, dict.fromkeys(starts, action)), world, 50, seed)
+    assert (run.fallback_value, run.best_value) == pytest.approx((0.3, 0.6))
+    assert run.gap_closed == pytest.approx(closed)  # wherever the last episode began
+    (line,) = next(chart.lines for chart in data.read_runs([run]).charts if chart.name == "value")
+    assert max(line.high) <= run.best_value + 1e-9  # as its caption says: nothing was broken
 
 
 def test_a_start_may_be_called_none(seed: int) -> None:
@@ -309,7 +326,7 @@ def test_a_start_may_be_called_none(seed: int) -> None:
     run = sf.run(sf.LsviNew(world.problem), world, 50, seed)
     assert set(run.value.tolist()) == {0.5, 1.0}
     assert (run.regret == 0).all()
-    assert run.fallback_value == run.best_value == 0.5
+    assert run.fallback_value == run.best_value == 0.75
 
 
 @pytest.mark.parametrize("episodes", [0, -3, True, False, 2.0, "7", None])

@@ -110,7 +110,7 @@ def contenders(episodes: int) -> list[Contender]:
 def _show(out: Path) -> None:
     """Write tables and figures of the runs, and print the table of all worlds together."""
     from surefoot.cli.table import print_table
-    from surefoot.reports.field import read_field
+    from surefoot.reports.field import read_field, two_digits
     from surefoot.storage.disk import write_text
 
     field = read_field(out)
@@ -123,7 +123,7 @@ def _show(out: Path) -> None:
     except SurefootError as error:
         typer.secho(f"no figures: {error}", fg="yellow", err=True)
     rows = [
-        [row.label, f"{row.earned:.2f}", f"{row.per_episode:.3g}", f"{row.unsafe_runs} of {row.runs}"]
+        [row.label, two_digits(row.earned), f"{row.per_episode:.3g}", f"{row.unsafe_runs} of {row.runs}"]
         for row in sorted(field.overall(), key=lambda row: (row.unsafe_runs > 0, -row.earned))
     ]
     print_table(["agent", "earned", "violations per episode", "unsafe runs"], rows)

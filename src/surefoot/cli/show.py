@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from statistics import mean
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -32,11 +33,12 @@ def show_command(
     from surefoot.worlds.registry import is_file_name
 
     place = options.make_world(world, world_option) if truth is None else options.own_world(world, truth)
-    (best, of_all), known = solve_whole(place), fallback_value(place)
+    best, of_all = solve_whole(place)
+    known = mean(fallback_value(place, start) for start in place.problem.starts)
     states = sum(int(mask.sum()) for mask in best.safe_states)
     every = sum(len(mask) for mask in best.safe_states)
     typer.echo(f"{world}: {'a world of your own' if is_file_name(world) else worlds.names()[world]}")
-    typer.echo(f"The fallback earns {known:.4g} per episode, the best safe policy {best.value:.4g}.")
+    typer.echo(f"The fallback earns {known:.4g} per episode, the best safe policy {best.start_values.mean():.4g}.")
     grown = "" if of_all else " (in the graph before it grows; the whole graph is too large)"
     typer.echo(f"{states:,} of {every:,} states are truly safe{grown}.\n")
     typer.echo(str(diagnose(place.problem)))

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from surefoot.errors import UnknownLabel
-from surefoot.model.graph import OUTSIDE, FloatArray, LayeredGraph, freeze
+from surefoot.model.graph import OUTSIDE, FloatArray, Layer, LayeredGraph, freeze
 from surefoot.model.labels import Label, Names, shown
 from surefoot.model.limit import Limit
 from surefoot.model.naming import Naming
@@ -38,20 +38,24 @@ class Lookup:
         """The states of a step, in index order; slices work."""
         return self.naming.states[self._layer(h, last=True)]
 
+    def decisions(self, h: int) -> Layer:
+        """The layer of a step in which an action is taken."""
+        return self.graph.layers[self._layer(h)]
+
     def actions(self, h: int, s: Label) -> tuple[Label, ...]:
         """The actions of a state, in declaration order."""
         state = self.state_index(h, s)
-        layer = self.graph.layers[self._layer(h)]
+        layer = self.decisions(h)
         return tuple(self.naming.action(layer, h, p) for p in layer.pairs_of(state))
 
     def successors(self, h: int, s: Label, a: Label) -> tuple[Label, ...]:
         """Every state that may follow an action: the declared support."""
-        layer, pair = self.graph.layers[self._layer(h)], self.pair_index(h, s, a)
+        layer, pair = self.decisions(h), self.pair_index(h, s, a)
         return tuple(self.naming.states[h + 1][i] for i in layer.successors_of(pair).tolist())
 
     def fallback_action(self, h: int, s: Label) -> Label | None:
         """The fallback's action, None in states that the fallback does not reach."""
-        layer = self.graph.layers[self._layer(h)]
+        layer = self.decisions(h)
         pair = int(layer.fallback[self.state_index(h, s)])
         return None if pair < 0 else self.naming.action(layer, h, pair)
 
@@ -60,10 +64,10 @@ class Lookup:
 
     def pair_index(self, h: int, s: Label, a: Label) -> int:
         state = self.state_index(h, s)
-        return self.naming.pair(self.graph.layers[self._layer(h)], h, state, a)
+        return self.naming.pair(self.decisions(h), h, state, a)
 
     def edge_index(self, h: int, s: Label, a: Label, s2: Label) -> int:
-        layer, pair = self.graph.layers[self._layer(h)], self.pair_index(h, s, a)
+        layer, pair = self.decisions(h), self.pair_index(h, s, a)
         target = self.state_index(h + 1, s2)
         outside = self.graph.beyond is not None and target == OUTSIDE  # which stands for many states
         if not outside and (edge := layer.edge_to(pair, target)) is not None:

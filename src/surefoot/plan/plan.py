@@ -189,7 +189,7 @@ class Plan:
     def action(self, h: int, s: Label) -> Label:
         """The greedy certified action; a state without one is an error, never a guess."""
         state = self.problem.state_index(h, s)
-        return self.problem.naming.action(self.problem.graph.layers[h], h, self.pair(h, state))
+        return self.problem.naming.action(self.problem.decisions(h), h, self.pair(h, state))
 
     def pair(self, h: int, state: int) -> int:
         pair = int(self.values.action[h][state])

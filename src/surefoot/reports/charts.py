@@ -156,8 +156,9 @@ def value_chart(groups: _Groups, agents: Mapping[str, str], values: tuple[float,
         name="value",
         title="Value of the policy played",
         y="exact value",
-        caption="The exact value of each episode's policy. Only breaking limits can exceed the best safe value.",
-        lines=_lines(groups, agents, lambda ledger, at: ledger.episodes["value"][at - 1]),
+        caption="The exact value of each episode's policy: the best safe value less its regret. Only breaking limits "
+        "can exceed the best safe value.",
+        lines=_lines(groups, agents, lambda ledger, at: values[1] - ledger.episodes["regret"][at - 1]),
         levels=(("fallback", float(values[0])), ("best safe", float(values[1]))),
     )
 

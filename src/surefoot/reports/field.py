@@ -175,13 +175,13 @@ def overall_table(field: Field) -> str:
     for row in sorted(field.overall(), key=lambda row: (row.unsafe_runs > 0, -row.earned)):
         low, high = row.earned_between
         lines.append(
-            f"| `{row.label}` | {_two(row.earned)} ({_two(low)} … {_two(high)}) | {_rate(row)} "
+            f"| `{row.label}` | {two_digits(row.earned)} ({two_digits(low)} … {two_digits(high)}) | {_rate(row)} "
             f"| {row.unsafe_runs} of {row.runs} | {row.milliseconds:.2g} | {'every step' if row.guaranteed else '–'} |"
         )
     return "\n".join(lines)
 
 
-def _two(number: float) -> str:
+def two_digits(number: float) -> str:
     """Two digits, and no minus sign before a zero."""
     return f"{round(number, 2) + 0.0:.2f}"
 
@@ -205,6 +205,6 @@ def world_table(field: Field) -> str:
                 shown.append("")
                 continue
             broken = int((cell.violations > 0).sum())
-            shown.append(_two(float(cell.earned.mean())) + (f" · {broken}/{len(cell.seeds)} ✗" if broken else ""))
+            shown.append(two_digits(float(cell.earned.mean())) + (f" · {broken}/{len(cell.seeds)} ✗" if broken else ""))
         lines.append(f"| `{label}` | " + " | ".join(shown) + " |")
     return "\n".join(lines)

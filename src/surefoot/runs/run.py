@@ -10,6 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 import surefoot
@@ -46,7 +47,7 @@ class Run:
     plans_table: PlanTable
     manifest: dict[str, Any]  # versions, seed, every constant, the guarantee
     best_values: dict[int, float]  # best safe value, by index of the start state
-    fallback_value: float  # of the first start
+    fallback_values: dict[int, float]  # likewise
     replans: int
     interrupted: bool
     seconds: float  # wall time; kept out of the ledger, which is deterministic
@@ -97,8 +98,13 @@ class Run:
 
     @property
     def best_value(self) -> float:
-        """The best safe value, from the first start."""
-        return float(next(iter(self.best_values.values())))
+        """The best safe value; of several starts the mean."""
+        return float(np.mean([*self.best_values.values()]))
+
+    @property
+    def fallback_value(self) -> float:
+        """The fallback's value; of several starts the mean."""
+        return float(np.mean([*self.fallback_values.values()]))
 
     @property
     def cost_event(self) -> bool:
@@ -120,14 +126,17 @@ class Run:
 
     @property
     def gap_closed(self) -> float:
-        """Share of the gap from the fallback's value to the best safe value that the last episode closes."""
+        """Share of the gap from the fallback's value to the best safe value that the last policy closes."""
         gap = self.best_value - self.fallback_value
         return 1.0 if gap == 0 else (self.last_value - self.fallback_value) / gap
 
     @property
     def last_value(self) -> float:
-        """Exact value of the last policy played; the fallback's before the first episode."""
-        return float(self.value[-1]) if self.episodes else self.fallback_value
+        """Exact value of the last policy played; the fallback's before the first episode. Of several starts the mean,
+        each with the last episode that began there."""
+        starts, ago = np.unique(self.episodes_table.start[::-1], return_index=True)
+        last = dict(zip(starts.tolist(), self.value[::-1][ago], strict=True))
+        return float(np.mean([*{**self.fallback_values, **last}.values()]))
 
     def tables(self) -> dict[str, dict[str, NDArray[Any]]]:
         """The columns of "episodes" and of "plans", with one column per limit where there are several: margin_NAME."""

@@ -24,6 +24,7 @@ from surefoot.errors import InvalidInput, OutOfOrder
 from surefoot.exact import evaluate, fallback_value, solve
 from surefoot.exact.best import solve_whole
 from surefoot.model.graph import FloatArray
+from surefoot.model.labels import Label
 from surefoot.model.rays import Intensities
 from surefoot.plan.plan import Plan
 from surefoot.runs import sources
@@ -283,11 +284,13 @@ class Session:
 
     def _value(self, start: int) -> float:
         if start not in self._values:
-            label = self.world.problem.naming.states[0][start]
             played = self._policy if self._chances is None else self._chances
             assert played is not None
-            self._values[start] = evaluate(self.played, played, label)
+            self._values[start] = evaluate(self.played, played, self._named(start))
         return self._values[start]
+
+    def _named(self, start: int) -> Label:
+        return self.world.problem.naming.states[0][start]
 
     def _account(self, reached: int) -> None:
         """Fill the columns that are the same for all episodes of a stretch under one policy."""
@@ -322,7 +325,7 @@ class Session:
             plans_table=self.plans,
             manifest=self.manifest(),
             best_values=self.best,
-            fallback_value=fallback_value(self.world, problem.starts[0]),
+            fallback_values={start: fallback_value(self.world, self._named(start)) for start in self.best},
             replans=self.agent.replans,
             interrupted=self.done < len(self.table.start),
             seconds=seconds,
