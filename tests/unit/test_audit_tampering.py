@@ -240,6 +240,8 @@ CERTIFICATES: dict[str, tuple[Callable[[Record], Any], str]] = {
     "the plan": (lambda c: c.update(plan=1), "plan"),
     "the fallback": (lambda c: c.update(fallback=not c["fallback"]), "fallback"),
     "the safe mode": (lambda c: c.update(safe_mode=True), "safe_mode"),
+    "a promise of more": (lambda c: c.update(promise=c["promise"].replace("0.95", "0.99")), "promises"),
+    "a promise since then": (lambda c: c.update(promise=c["promise"].replace("of the study", "since")), "promises"),
     "a reason": (lambda c: c.update(why="none"), "why"),
     "a last cost": (lambda c: c["successors"][0].update(last_upper=[0.1], last_margin=[0.4]), "last"),
     "what follows": (lambda c: c["successors"][0].update(next_action="explode"), "goes on"),

@@ -6,6 +6,7 @@ Part of the audit: imports nothing of surefoot. What a certificate holds is in :
 from __future__ import annotations
 
 import math
+from decimal import ROUND_CEILING, Context, Decimal
 from typing import Any
 
 from surefoot.audits.bounds import Bounds
@@ -13,6 +14,8 @@ from surefoot.audits.certified import Plan, kept
 from surefoot.audits.chain import Record, Say
 from surefoot.audits.points import Proof
 from surefoot.audits.problem import Problem, label
+
+NOTHING_PROMISED = "no safety guarantee", "an alarm has put the declared knowledge in doubt"  #: how such words begin
 
 
 class Certificate:
@@ -75,12 +78,16 @@ class Certificate:
             self._wrong(self._n, f"its certificate says {key} {self._written[key]!r}, found is {found!r}")
 
     def _promise(self, facts: Record) -> None:
-        """The words "every step …" stand there exactly when something is promised, and say since when."""
+        """What is promised stands there in these words, since when and with its probability; else that nothing is."""
         said, since = str(self._written["promise"]), facts["restored"]
-        steps = "every step of the study " if since is None else f"every step since record {since['record']} "
-        promised = facts["guaranteed"] and not facts["safe_mode"]
-        if not said.startswith(steps) if promised else said.startswith("every step"):
-            found = f"{steps}…" if promised else "no promise"
+        if facts["guaranteed"] and not facts["safe_mode"]:
+            steps = "of the study" if since is None else f"since record {since['record']}"
+            by = "" if since is None else f" ({', '.join(since['by'])})"
+            found = f"every step {steps} safe with probability {_promised(facts['failure_probability'])}{by}"
+            fits = said == found
+        else:
+            found, fits = "no promise", said.startswith(NOTHING_PROMISED)
+        if not fits:
             self._wrong(self._n, f"its certificate promises {said!r}, found is {found!r}")
 
     def _successor(
@@ -163,3 +170,9 @@ def _safe_at(proof: Proof, own: bool, facts: Record) -> list[str]:
         else:
             found.append("estimate" if proved else "assumption")
     return found
+
+
+def _promised(failure_probability: float) -> str:
+    """1 − p in words, never rounded up: to six digits of p."""
+    p = Context(prec=6, rounding=ROUND_CEILING).plus(Decimal(repr(float(failure_probability)))).normalize()
+    return f"≥ 1 − {p:e}" if p < Decimal("1e-4") else f"≥ {(1 - p).normalize():f}"
