@@ -252,3 +252,11 @@ def test_numbers_on_axes() -> None:
     assert [axis_number(value) for value in (0, 0.01, 500, 20_000, 3e6, -2000, 1e13)] == [
         "0", "0.01", "500", "20k", "3M", "−2k", "1e+13",
     ]  # fmt: skip
+
+
+def test_an_axis_of_violations_has_numbers_between_its_powers_of_ten() -> None:
+    """A curve that ends at 52 above a lone 10 is read as 16."""
+    rising = tuple(np.linspace(1.0, 52.0, 60).tolist())
+    line = Curve("max", "max", tuple(range(1, 61)), rising, rising, rising)
+    drawn = html.chart_svg(Chart("v", "Violations", "violations", "", (line,), log_x=True, y_scale="symlog"))
+    assert all(f">{n}</text>" in drawn for n in (0, 20, 50))

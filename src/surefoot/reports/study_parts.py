@@ -150,7 +150,7 @@ def margin_table(history: History, problem: Problem) -> str:
         rows.append([_words(limit.name), said, _number(bound), _number(late), f"{_number(ever)}{beyond}"])
     head = ["limit", "bound", "certified at most, lately", "measured at most, lately", "ever"]
     note = (
-        f"Lately: the last {min(RECENT, len(courses))} episodes. Measurements are noisy, so one may lie above a "
+        f"Lately: in the last {RECENT} episodes. Measurements are noisy, so one may lie above a "
         "limit although the cost does not. Episodes in which the fallback acted are left out of the certified bound: "
         "the fallback's actions are safe by your assumption, whatever their bound."
     )

@@ -29,7 +29,7 @@ from surefoot.streams import stream
 Controller = Callable[[int, FloatArray], Any]
 """(step, state) → input; it need not be on the grid."""
 
-_NO_PROMISE = "no safety guarantee: a controller of one's own"
+_NO_PROMISE = "no safety guarantee: your own controller"
 PATHS = 16  #: of the last episodes whose states are kept
 
 

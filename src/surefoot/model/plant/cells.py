@@ -316,7 +316,7 @@ class Inputs:
             if len(fits):
                 number = int(fits[lengths[fits].argmin()])
                 return number, float(share[number])
-            rule, fix = "no such input", f"It lies between {self.values[centre]!r} and one of {self.said()}."
+            rule, fix = "no such input", f"Give one on the line from {self.values[centre]!r} to one of {self.said()}."
             raise InvalidInput(rule, got=f"{value!r:.80}", fix=fix)
         return self.index(value), 1.0
 

@@ -68,13 +68,15 @@ def comparison(runs: Mapping[str, Sequence[Ledger]], title: str, path: Path, pap
 
 
 def _scales(axes: Any, chart: Chart) -> None:
-    from matplotlib.ticker import FuncFormatter, NullFormatter
+    from matplotlib.ticker import FuncFormatter, NullFormatter, SymmetricalLogLocator
 
     if chart.log_x:
         axes.set_xscale("log")
     if chart.y_scale == "symlog":
         axes.set_yscale("symlog", linthresh=10)
-        axes.set_ylim(-2, max(12.0, axes.get_ylim()[1]))
+        axes.set_ylim(-2, top := max(12.0, axes.get_ylim()[1]))
+        if top < 1000:  # between powers of ten a value could not be read off
+            axes.yaxis.set_major_locator(SymmetricalLogLocator(base=10, linthresh=10, subs=(1, 2, 5)))
     elif chart.y_scale == "log" and any(value > 0 for line in chart.lines for value in line.high):
         axes.set_yscale("log", nonpositive="mask")
     for axis in (axes.xaxis, axes.yaxis):
