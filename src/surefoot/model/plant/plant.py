@@ -88,7 +88,8 @@ class Plant(Chooser):
         rays: True to allow every input between the fallback's in a cell and one of the grid (spec 9). Along
             such a ray the measures must be affine, and each model must take its extremes at the ends; ``remainder`` and
             ``slopes`` are of all these inputs, and ``reach(h, low, high, u, to)`` of all between two.
-        disturbance: by how much the next state may differ from the model's, per coordinate; 0 by default.
+        disturbance: by how much the next state may differ from the model's, per coordinate; 0 by default,
+            and for those that a dict leaves out: they move exactly as a model says.
         forbidden: known limits: ``{name: (low, high)}``, None for an open end, or a list of such boxes. States strictly
             inside are forbidden, and so is every cell that contains one. Leaving the box of states is forbidden too.
         terminal_reward: ``terminal_reward(x)`` in [0, 1] of the last state; 0 by default.
