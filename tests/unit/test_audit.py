@@ -270,7 +270,7 @@ def test_bounds_and_sets_agree_with_the_engine(case: int, tmp_path: Path, seed: 
         agent._finish()
     agent.replan()
     plan = make_plan(read, data, confidence_of(agent))
-    assert plan.possibly_consistent
+    assert plan.possible.consistent
     for h in range(problem.horizon - 1):
         gap = agent.plan.bounds.upper[h] - plan.rows[h].upper
         assert (np.abs(gap) <= plan.rows[h].slop).all()

@@ -186,7 +186,7 @@ OTHER_GROWTH: dict[str, Edit] = {
     "a successor": lambda p: step(1, successor=other(p.layers[1].successor, 1, 2))(p),
     "the fallback": lambda p: step(1, fallback=other(p.layers[1].fallback, 1, p.layers[1].fallback[1] + 1))(p),
     "a fallback of a new state": lambda p: step(1, fallback=[*p.layers[1].fallback, 2])(p),
-    "rows": lambda p: step(1, row_ptr=None)(p),
+    "rows": lambda p: step(1, by_edge=not p.layers[1].by_edge)(p),
     "rows of a pair": lambda p: step(1, row_ptr=other(p.layers[1].row_ptr, 1, 2))(p),
     "names of actions": lambda p: step(1, actions=other(p.layers[1].actions, 0, "x"))(p),
     "no names of actions": step(1, actions=None),
@@ -302,15 +302,15 @@ def test_a_start_is_a_declared_one_and_in_its_cell(points: Points) -> None:
         ([0.615, 0.6], 2, 2),
     ):
         said.clear()
-        points.begin(1, {"point": start, "start": state})
+        points.begin({"n": 1, "point": start, "start": state})
         assert len(said) == faults, said
     for wrong in ([0.5], [0.5, float("nan")], [[0.5, 0.5]]):
         with pytest.raises(ValueError, match="no state"):
-            points.begin(1, {"point": wrong, "start": 0})
+            points.begin({"n": 1, "point": wrong, "start": 0})
 
 
 def test_a_next_state_lies_in_its_boxes_or_none_is_known(points: Points) -> None:
-    record: dict[str, Any] = {"step": 0, "next_state": 0, "intensity": None}
+    record: dict[str, Any] = {"n": 1, "step": 0, "next_state": 0, "intensity": None}
     for after, pair, edge, goes in (
         ([0.61, 0.62], 0, 0, True),  # the guard
         ([0.612, 0.6], 0, 0, False),
@@ -321,16 +321,16 @@ def test_a_next_state_lies_in_its_boxes_or_none_is_known(points: Points) -> None
     ):
         said.clear()
         point = {"state": after, "boxes": [[[9.0, 9.0], [9.0, 9.0]], [[0.5, 0.5], [0.6, 0.6]]], "features": [0.1]}
-        found, x = points.tell(1, {**record, "point": point}, pair, edge, None)
+        found, x = points.tell({**record, "point": point}, pair, edge, None)
         assert (found, None if x is None else x.tolist()) == ((edge, [0.1]) if goes else (None, None))
         assert said == []
-    points.tell(1, {**record, "next_state": 1, "point": {**point, "state": [0.6, 0.6]}}, 0, 0, None)
+    points.tell({**record, "next_state": 1, "point": {**point, "state": [0.6, 0.6]}}, 0, 0, None)
     assert said[0] == "[0.6, 0.6] does not lie in cell 1"
     said.clear()
-    points.tell(1, {**record, "point": {**point, "state": [0.6, 0.6], "features": [0.1001]}}, 0, 0, None)
+    points.tell({**record, "point": {**point, "state": [0.6, 0.6], "features": [0.1001]}}, 0, 0, None)
     assert "outside those of its cell's corners" in said[0]
     said.clear()
-    points.tell(1, {**record, "point": {**point, "state": [0.6, 0.6]}}, 0, 0, {"boxes": [], "features": [[0.1]]})
+    points.tell({**record, "point": {**point, "state": [0.6, 0.6]}}, 0, 0, {"boxes": [], "features": [[0.1]]})
     assert said == ["its boxes are not those of what was offered"]
 
 

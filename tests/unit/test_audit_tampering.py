@@ -244,7 +244,7 @@ CERTIFICATES: dict[str, tuple[Callable[[Record], Any], str]] = {
     "a promise since then": (lambda c: c.update(promise=c["promise"].replace("of the study", "since")), "promises"),
     "a reason": (lambda c: c.update(why="none"), "why"),
     "a last cost": (lambda c: c["successors"][0].update(last_upper=[0.1], last_margin=[0.4]), "last"),
-    "what follows": (lambda c: c["successors"][0].update(next_action="explode"), "goes on"),
+    "what follows": (lambda c: c["successors"][0].update(next_action="explode"), "continues"),
 }
 
 
@@ -380,7 +380,7 @@ def test_a_certificate_that_goes_on_with_an_action_that_exists_but_is_not_certif
         records[n]["certificate"]["successors"][0]["next_action"] = "heat"
 
     forge(path, edit)
-    report = found(path, "goes on from successor", "'heat', not certified", at=n)
+    report = found(path, "continues from successor", "'heat', not certified", at=n)
     assert len(report.exceptions) == 1, str(report)
 
 

@@ -298,7 +298,7 @@ def test_a_declaration_given_after_an_alarm_takes_the_same_check(tmp_path: Any) 
     assert any("despite errors in its declaration (until it is replaced)" in remark for remark in report.remarks)
 
     forge(path, lambda records: records[-1].update(despite=None))
-    assert any("says otherwise why" in str(breach) for breach in sf.audit(path).exceptions)
+    assert any("gives another reason" in str(breach) for breach in sf.audit(path).exceptions)
 
 
 def test_the_audit_finds_a_certificate_that_hides_the_reason(tmp_path: Any) -> None:

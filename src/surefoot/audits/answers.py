@@ -1,8 +1,5 @@
-"""The audit's own account of what is declared: does every alarm get its answer, does a declaration only widen?
-
-Part of the audit: imports nothing of surefoot. The rules are those of :mod:`surefoot.study.alarms` and
-:mod:`surefoot.study.comparing`.
-"""
+"""The audit's own account of what is declared: is every alarm answered, does a declaration only widen? The rules are
+those of :mod:`surefoot.study.alarms` and :mod:`surefoot.study.comparing`."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ _ROUNDING = 1e-9  # relative, of a noise scale that is just large enough
 
 
 class Declared:
-    """The problem in force, what disproved it, and what the promise rests on since."""
+    """The problem in force, what disproved it, and what the promise has rested on since."""
 
     def __init__(self, problem: Problem, opened: Record, load: Callable[[str], Problem]) -> None:
         self.problem, self._file, self._load = problem, opened["problem_file"], load
@@ -36,39 +33,44 @@ class Declared:
         self._outside: set[bytes] = set()  # such transitions, answered by a discard
 
     def exceeded(self, n: int, limit: str, scale: float, certified: bool) -> None:
-        """A cost of record n is explained by this noise scale, and by none below."""
-        self._certified |= {n} if certified else set()
+        """The least noise scale that explains a cost of record n."""
+        if certified:
+            self._certified.add(n)
         needed = self._needed.setdefault(n, {})
         needed[limit] = max(scale, needed.get(limit, 0.0))
 
-    def left_support(self, n: int, record: Record) -> None:
+    def left_support(self, record: Record) -> None:
+        n = record["n"]
         self._seen[n] = compact([record[key] for key in ("step", "state", "action", "next_state")])
-        self._exact |= {n} if record["point"] is not None else set()
+        if record["point"] is not None:
+            self._exact.add(n)
 
-    def grow(self, n: int, record: Record) -> Iterator[str]:
+    def _named(self, record: Record) -> Problem:
+        """The problem of a record that brings a new one, in a file with the record's number."""
+        n, self._file = record["n"], record["problem_file"]
+        if self._file not in (f"problem-{n}.json", f"problem-{n}.npz"):
+            raise ValueError(f"{self._file!r} is not the name of its problem's file")
+        return self._load(self._file)
+
+    def _other_digest(self, record: Record) -> Iterator[str]:
+        if self.problem.digest != record["problem"]:
+            yield f"{self._file} is another problem, of digest {self.problem.digest}"
+
+    def grow(self, record: Record) -> Iterator[str]:
         """What is wrong with a growth; its graph is then in force."""
-        old, name = self.problem, record["problem_file"]
-        if name not in (f"problem-{n}.json", f"problem-{n}.npz"):
-            raise ValueError(f"{name!r} is not the name of its problem's file")
-        new = self._load(name)
-        if new.digest != record["problem"]:
-            yield f"{name} is another problem, of digest {new.digest}"
+        old, new = self.problem, self._named(record)
+        self.problem = replace(new, first=old.first or old)
+        yield from self._other_digest(record)
         if fault := other_growth(old, new):
             yield f"its graph is not the one before, grown: {fault}"
-        self._file, self.problem = name, replace(new, first=old.first or old)
 
-    def answer(self, n: int, record: Record, alarms: list[tuple[int, Record]]) -> Iterator[str]:
+    def answer(self, record: Record, alarms: list[tuple[int, Record]]) -> Iterator[str]:
         """What is wrong with an acknowledgement; its declaration is then in force."""
         old, discard = self.problem, record["discard"] is True
         if record["problem_file"] != self._file:
-            expected = {f"problem-{n}.json", f"problem-{n}.npz"}
-            if record["problem_file"] not in expected:
-                raise ValueError(f"{record['problem_file']!r} is not the name of its problem's file")
-            self._file = record["problem_file"]
-            self.problem = replace(self._load(self._file), first=old.first)
+            self.problem = replace(self._named(record), first=old.first)
         new = self.problem
-        if new.digest != record["problem"]:
-            yield f"{self._file} is another problem, of digest {new.digest}"
+        yield from self._other_digest(record)
         fault = "" if new is old else narrower(old, new, discard)
         if fault:
             yield f"its declaration takes something back: {fault}"
@@ -76,18 +78,18 @@ class Declared:
         if record["changes"] != changed:
             yield f"its changes are {record['changes']!r}, found are {changed!r}"
         if new is old and record["despite"] != self.despite:
-            yield "it declares nothing anew, and says otherwise why errors of the declaration are left"
+            yield "it declares nothing new, but gives another reason for the errors of the declaration"
         self.despite = record["despite"]
         yield from (words for _, alarm in alarms if (words := self._unanswered(alarm, discard)))
         if any(self._disproves(alarm) for _, alarm in alarms):
-            self.restored = {"record": n, "by": changed}
+            self.restored = {"record": record["n"], "by": changed}
         if discard:
             self.discarded_at = record["time"]
             left = (alarm["record"] for _, alarm in alarms if alarm["alarm"] == "successor")
             self._outside |= {self._seen.get(at, b"") for at in left if not self._holds(at)}
 
     def measured(self, n: int, h: int, cost: list[float], quantile: float, certified: bool) -> None:
-        """A measured cost of layer h: which limits it exceeds beyond their noise, and what noise would explain it."""
+        """Note which limits a cost of step h exceeds by more than their noise, and what noise would explain it."""
         problem = self.problem
         for j, (value, limit, bound) in enumerate(zip(cost, problem.limits, problem.bounds[h], strict=True)):
             needed = (value - bound) / quantile
@@ -115,7 +117,7 @@ class Declared:
         return "data in doubt are kept"
 
     def _holds(self, at: int) -> bool:
-        """True when the transition of record ``at`` is in the declared support; of a plant it is not known to be."""
+        """True if the transition of record ``at`` is in the declared support; for a plant that is not known."""
         if at not in self._seen or at in self._exact:
             return False
         problem, (h, *names) = self.problem, label(json.loads(self._seen[at]))
@@ -135,12 +137,12 @@ class Declared:
 
 
 def despite_errors(said: Record) -> str:
-    """What a person has left in a declaration, and why."""
-    return f"the study goes on despite errors in its declaration ({said['reason']}): {' '.join(said['findings'])}"
+    """The errors that a person has left in a declaration, and why."""
+    return f"the study continues despite errors in its declaration ({said['reason']}): {' '.join(said['findings'])}"
 
 
 def of_the_fallback(problem: Problem, row: list[Any]) -> bool:
-    """Of a logged row. Which plan was in force is not on record, but every one certifies the fallback."""
+    """Is a logged row of the fallback? Every plan certifies those, whichever was in force."""
     h, state = row[0], problem.state(row[0], label(row[1])) or 0
     if len(row) == 3:
         return bool(problem.fallback_ends[state])
@@ -168,7 +170,7 @@ def _edges(problem: Problem) -> int:
 
 
 def narrower(old: Problem, new: Problem, discard: bool) -> str:
-    """The first place where a declaration holds less than the one before; '' when it holds all of it."""
+    """The first place where a declaration takes something back; '' if there is none."""
     frame = (old.horizon, old.stationary, old.dim, old.transition_dim, [(a.name, a.bound) for a in old.limits])
     if frame != (new.horizon, new.stationary, new.dim, new.transition_dim, [(a.name, a.bound) for a in new.limits]):
         return "horizon, stationarity, number of features, names or bounds of limits"

@@ -1,11 +1,11 @@
 """The audit: was every action that a study offered certified at the time, and has nothing been altered since?
 
 A small, slow program of its own. It shares no code with the study, the agent or the planner: it reads the journal
-(``chain``) and the problem (``declaration``) itself, has its own transcription of spec 3, 4 and 9 (``bounds``,
-``certified``, ``rays``, ``points``), and goes through the records one by one (``replay``). It detects, among other
-things, a record that was changed, removed, inserted or moved; a data row that was changed together with all later
-hashes, because the bounds in later certificates can then not be reproduced; an offer that was not certified; a missing
-alarm; a plan or an acknowledgement out of turn; and a replaced problem file.
+(``chain``) and the problem (``declaration``) itself, has its own transcription of spec 3, 4 and 9 (``rows``,
+``bounds``, ``certified``, ``rays``, ``points``), and goes through the records one by one (``replay``). It detects,
+among other things, a record that was changed, removed, inserted or moved; a data row that was changed together with all
+later hashes, because the bounds in later certificates can then not be reproduced; an offer that was not certified; a
+missing alarm; a plan or an acknowledgement out of turn; and a replaced problem file.
 
 It cannot tell from the journal alone that the newest records were cut off, unless a snapshot names them. Keep the last
 hash that a report prints somewhere else, and compare.
@@ -138,7 +138,7 @@ def audit(path: str | Path) -> AuditReport:
     def wrong(n: int, what: str) -> None:
         report.exceptions.append(Breach(n, kinds[n] if 0 <= n < len(kinds) else "?", what))
 
-    snapshots = _snapshots(folder)  # before the journal is read: a study that goes on writes more of both
+    snapshots = _snapshots(folder)  # before the journal is read: a running study writes more of both
     replay: Replay | None = None
     for n, (record, faults) in enumerate(read_journal(folder / NAME, report.remarks.append)):
         kinds.append("?" if record is None else record["kind"])
@@ -163,8 +163,7 @@ def audit(path: str | Path) -> AuditReport:
         if n > report.records:
             wrong(report.records - 1, f"it is the last one, but there is a snapshot of record {n}: records are gone")
     report.remarks += replay.measurements.remarks
-    if replay.unacknowledged:
-        what = "; ".join(replay.unacknowledged)
+    if what := replay.unacknowledged:
         report.remarks.append(f"an alarm is not acknowledged yet, and the study is in safe mode: {what}")
     report.counts, report.promise = dict(replay.counts), replay.promise
     return report
@@ -191,7 +190,7 @@ def _opened(folder: Path, record: Record, report: AuditReport, wrong: Say) -> Re
 
 
 def _declaration(folder: Path, name: str) -> Problem:
-    """A problem that was declared on the way; without it nothing after can be examined."""
+    """A problem that was declared later on; without it nothing after it can be examined."""
     try:
         return read_problem(folder / name)
     except Unreadable as error:
@@ -199,7 +198,7 @@ def _declaration(folder: Path, name: str) -> Problem:
 
 
 def _check_snapshot(folder: Path, n: int, record: Record, wrong: Say) -> None:
-    """Older snapshots are removed; one that is there must be the one that was named."""
+    """A snapshot's file may be gone, since older ones are removed; if it is there, it must be what was written."""
     match = _SNAPSHOT.match(record["file"])
     if match is None or int(match[1]) != n:
         wrong(n, f"its file is called {record['file']!r}")
@@ -218,9 +217,8 @@ def _check_snapshot(folder: Path, n: int, record: Record, wrong: Say) -> None:
 def _snapshots(folder: Path) -> list[int]:
     """The records of which there are snapshots."""
     try:
-        return sorted(
-            int(found[1]) for file in (folder / "snapshots").iterdir() if (found := _SNAPSHOT.match(file.name))
-        )
+        names = [file.name for file in (folder / "snapshots").iterdir()]
+        return sorted(int(found[1]) for name in names if (found := _SNAPSHOT.match(name)))
     except FileNotFoundError:
         return []
     except (OSError, ValueError) as error:  # a path that the system does not take is a ValueError

@@ -1,7 +1,6 @@
 """The audit's own transcription of spec 3 (cost bounds), as plain as it can be.
 
-Part of the audit: imports nothing of surefoot. Every answer comes twice, as what is *surely* so and what is *possibly*
-so: between them lies rounding, as wide as the guard of spec 3.
+Bounds come with a slop, as wide as the guard of spec 3: within it, two programs may differ by rounding.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from surefoot.audits.problem import Problem, norms_alone
 from surefoot.audits.rays import RayBound
 from surefoot.audits.rows import feature_shapes, longest_scaled, split
 
+SURELY, POSSIBLY = 1.0, -1.0  #: whether rounding counts against a bound or for it
 MOST_VISITED = 64  #: rows of a regression whose visits are counted one by one
 
 _EPSILON = float(np.finfo(np.float64).eps)
@@ -103,6 +103,18 @@ class Bounds:
     lower: Any
     slop: Any
 
+    @property
+    def tables(self) -> tuple[Any, Any, Any]:
+        return self.upper, self.lower, self.slop
+
+    def part(self, rows: Any) -> Bounds:
+        """The bounds of some of the rows."""
+        return Bounds(*(table[rows] for table in self.tables))
+
+    def keep(self, limits: Any, side: float) -> Any:
+        """(rows,) does every upper bound keep its limit (m,), SURELY or POSSIBLY?"""
+        return np.all(self.upper + side * self.slop <= np.asarray(limits), axis=1)
+
 
 @dataclass(frozen=True, eq=False)
 class Ellipsoid:
@@ -116,7 +128,7 @@ class Ellipsoid:
 
 @dataclass(frozen=True, eq=False)
 class Counted:
-    """An ellipsoid for the noise alone; what model errors move its centre by is counted row by row (spec 3)."""
+    """An ellipsoid for the noise alone; how far model errors move its centre is counted row by row (spec 3)."""
 
     one: Ellipsoid
     moves: Any  # (v, d)  what each visited row moves it by, per unit
@@ -132,15 +144,15 @@ class Counted:
         return self.one.radius * noise + np.abs(z @ self.moves.T) @ self.amounts + self.rest * others
 
     def slop(self, z: Any, width: Any) -> Any:
-        """(E,) by how much more two programs may say."""
+        """(E,) by how much two programs may differ."""
         lengths = [np.sqrt(((z @ each.T) ** 2).sum(axis=1)) for each in (self.one.factor, self.spread, self.blurred)]
         return self.one.lost * width + self.digits * lengths[0] + self.rest * (lengths[2] - lengths[1])
 
 
 @dataclass(frozen=True, eq=False)
 class Beside:
-    """One regression beside λN, as ordinary least squares: with A = G/λ + N = CCᵀ and C⁻¹G/λ = V diag(s) Uᵀ. A space
-    may have directions that nothing is known of: s = 0 there."""
+    """One regression beside λN, as ordinary least squares: with A = G/λ + N = CCᵀ and C⁻¹G/λ = V diag(s) Uᵀ. In
+    directions of which nothing is known, s = 0."""
 
     ridge: float  # λ
     least: float  # N ≽ least·I
@@ -251,21 +263,25 @@ class Ellipsoids:
         return widened, 1.0 - radius / widened if widened > 0.0 else 0.0
 
     def _dual(self, j: int, own: Beside) -> list[Ellipsoid]:
-        """The noise ellipsoid plus c times the ball of the norm, c = multiplier·(R/L)²."""
-        length, unit = self._data.known[j].length, math.sqrt(own.ridge)
         noise, lost = self._widened(j, own, self._proved(j, own) + self._error(j))
-        if noise >= 1e9 * length * unit:
+        if noise >= 1e9 * self._data.known[j].length * math.sqrt(own.ridge):
             return []  # the ball alone says more
-        size = max(noise, 1e-6 * length * unit) / unit  # R, c, s and y in units in which λ is 1
-        s, y, parts = own.s, own.pull @ self._targets[j] / own.ridge, []
-        for multiplier in self._confidence.multipliers:
-            c = multiplier * (size / length) ** 2
-            divisor = s * s + c
-            square = size * size + c * (length**2 - float((y * y / divisor).sum()))
-            radius = unit * math.sqrt(square) if square >= 0.0 else math.nan
-            factor = own.basis.T / (unit * np.sqrt(divisor))[:, None]
-            parts.append(Ellipsoid(factor, own.basis @ (s * y / divisor), radius, lost))
-        return parts
+        return [self._joined(j, own, (noise, lost), each)[0] for each in self._confidence.multipliers]
+
+    def _joined(
+        self, j: int, own: Beside, radius: tuple[float, float], multiplier: float, error: float = 0.0
+    ) -> tuple[Ellipsoid, Any]:
+        """The noise ellipsoid plus c times the ball of the norm, c = multiplier·(R/L)², and s² + c. ``error``: how far
+        model errors may have moved what the data say of the ball."""
+        length, unit = self._data.known[j].length, math.sqrt(own.ridge)
+        size = max(radius[0], 1e-6 * length * unit) / unit  # R, c, s and y in units in which λ is 1
+        s, y, c = own.s, own.pull @ self._targets[j] / own.ridge, multiplier * (size / length) ** 2
+        divisor = s * s + c
+        told = math.sqrt(c * float((y * y / divisor).sum()))
+        square = size * size + c * length**2 - max(0.0, told - error / unit) ** 2
+        joined = unit * math.sqrt(square) if square >= 0.0 else math.nan
+        factor = own.basis.T / (unit * np.sqrt(divisor))[:, None]
+        return Ellipsoid(factor, own.basis @ (s * y / divisor), joined, radius[1]), divisor
 
     def _proved(self, j: int, own: Beside) -> float:
         problem, known = self._problem, self._confidence
@@ -273,28 +289,21 @@ class Ellipsoids:
         return known.scale * self._noise(j, own, len(problem.limits) * regressions * len(known.ridges))
 
     def _count(self, j: int, own: Beside) -> Counted | None:
-        """The noise ellipsoid plus c times the ball of the norm, c = the least multiplier·(R/L)², R without model
-        errors; these move the centre, by each visited row no further than its own add up to."""
-        length, unit, error = self._data.known[j].length, math.sqrt(own.ridge), self._error(j)
+        """The least multiplier's ellipsoid, with R without model errors; these move the centre, each visited row by no
+        more than its own errors add up to."""
+        unit, error, s = math.sqrt(own.ridge), self._error(j), own.s
         noise, lost = self._widened(j, own, self._proved(j, own))
         visits = list(self._data.visits.get((self._r, j), {}).values())
-        if not visits or not error > 0.1 * noise or noise >= 1e9 * length * unit:
+        if not visits or not error > 0.1 * noise or noise >= 1e9 * self._data.known[j].length * unit:
             return None
-        size = max(noise, 1e-6 * length * unit) / unit
-        s, y = own.s, own.pull @ self._targets[j] / own.ridge
-        c = min(self._confidence.multipliers) * (size / length) ** 2
-        divisor = s * s + c
-        told = math.sqrt(c * float((y * y / divisor).sum()))
-        square = size * size + c * length**2 - max(0.0, told - error / unit) ** 2
-        radius = unit * math.sqrt(square) if square >= 0.0 else math.nan
-        factor = own.basis.T / (unit * np.sqrt(divisor))[:, None]
-        rows, amounts = (np.array([getattr(visit, name) for visit in visits]) for name in ("z", "amount"))
+        one, divisor = self._joined(j, own, (noise, lost), min(self._confidence.multipliers), error)
+        rows, amounts = np.array([visit.z for visit in visits]), np.array([visit.amount for visit in visits])
         share, worse = 4.0 * _EPSILON * math.sqrt(self._problem.dim), 1.0
         if self._confidence.shaped:
             worse = math.sqrt(own.size / own.floor)  # κ
         blurred = np.sqrt(s * s + share * worse * own.size / own.ridge)
         return Counted(
-            one=Ellipsoid(factor, own.basis @ (s * y / divisor), radius, lost),
+            one=one,
             moves=(rows @ own.pull.T) * (s / divisor) @ own.basis.T / own.ridge,
             amounts=amounts,
             spread=(s / divisor / unit)[:, None] * own.basis.T,
@@ -315,7 +324,7 @@ class Ellipsoids:
 
     def bounds(self, h: int, x: Any) -> Bounds:
         """upper_j = k_j + min(L‖z‖, ‖z‖₁, min ⟨centre,z⟩ + radius·√zᵀWz) + ζ(1+Σ|ρ|) + Σ|ρ|t, at most outer·‖x‖ + ζ;
-        with a prior also within the box; lower likewise; no last digits added."""
+        with a prior also within the box; lower likewise. The slop is not added."""
         upper, lower, slop = (np.zeros((len(x), len(self._problem.limits))) for _ in range(3))
         for j, limit in enumerate(self._problem.limits):
             known = self._data.known[j]
@@ -348,7 +357,7 @@ class Ellipsoids:
         return Bounds(upper, lower, slop)
 
     def lines(self, h: int, zero: Any, one: Any) -> list[list[RayBound]]:
-        """Of every limit the upper bounds along the rays from rows at 0 to rows at 1 (spec 9), but for those of the
+        """For every limit its upper bounds along the rays from rows at 0 to rows at 1 (spec 9), except those of the
         box, which have no closed form."""
         return [self._lines(h, j, zero, one) for j in range(len(self._problem.limits))]
 

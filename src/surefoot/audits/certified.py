@@ -1,21 +1,20 @@
-"""The audit's own transcription of spec 4: what is certified, surely and possibly, from the bounds of spec 3.
+"""The audit's own transcription of spec 4: what is certified, given the bounds of spec 3.
 
-Part of the audit: imports nothing of surefoot.
+Everything is computed twice, as what is *surely* and what is *possibly* certified. The two differ only by rounding.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from surefoot.audits.bounds import Bounds, Confidence, Data, Ellipsoids
+from surefoot.audits.bounds import POSSIBLY, SURELY, Bounds, Confidence, Data, Ellipsoids
 from surefoot.audits.problem import NONE, Problem
-from surefoot.audits.rays import Opened, opened
+from surefoot.audits.rays import largest_kept, mixed
 
 CONTRADICTION = 1e-9  #: of a limit's scale: a lower bound above its upper by more than this is a contradiction
 
@@ -24,6 +23,8 @@ CONTRADICTION = 1e-9  #: of a limit's scale: a lower bound above its upper by mo
 class Sets:
     """What is certified, surely or possibly: a flag per pair of each layer, and per state (the last layer included)."""
 
+    side: float  # SURELY or POSSIBLY
+    consistent: bool  # no bounds contradict each other
     pairs: list[list[bool]]
     states: list[list[bool]]
 
@@ -32,89 +33,85 @@ class Sets:
 class Plan:
     """Bounds and certified sets at one moment."""
 
+    problem: Problem
     rows: list[Bounds]
     last: Bounds | None
     sure: Sets
     possible: Sets
-    surely_consistent: bool
-    possibly_consistent: bool
     at: Callable[[int, Any], Bounds]  # (step, rows): the bounds of other rows than the graph's
 
-    def with_pair_at(self, problem: Problem, h: int, pair: int, intensity: Any) -> Plan:
-        """The plan with one ray at the intensity at which it was offered (spec 9): certified there, or not. Other
-        actions have none to choose."""
-        layer = problem.layers[h]
+    @property
+    def both(self) -> tuple[Sets, Sets]:
+        return self.sure, self.possible
+
+    def proves(self, sets: Sets, h: int, bounds: Bounds, after: Iterable[int]) -> bool:
+        """Do these rows keep every limit, and is every state that may follow certified?"""
+        keeps = sets.consistent and bounds.keep(self.problem.bounds[h], sets.side).all()
+        return bool(keeps and all(sets.states[h + 1][state] for state in after))
+
+    def with_pair_at(self, h: int, pair: int, intensity: Any) -> Plan:
+        """The plan with one ray at the intensity that was offered (spec 9); other actions have no choice of one."""
+        layer = self.problem.layers[h]
         if not layer.can_have(pair, intensity):
             raise ValueError(f"no intensity of action number {pair} of step {h}: {intensity!r}")
         if pair not in layer.rays:
             return self
-        own = layer.pair_rows(pair)
-        there, rows = self.at(h, layer.rows_at(pair, intensity)), self.rows[h]
-        parts = [np.array(table) for table in (rows.upper, rows.lower, rows.slop)]
-        for table, new in zip(parts, (there.upper, there.lower, there.slop), strict=True):
+        there, own = self.at(h, layer.rows_at(pair, intensity)), layer.pair_rows(pair)
+        parts = [np.array(table) for table in self.rows[h].tables]
+        for table, new in zip(parts, there.tables, strict=True):
             table[own] = new
-        changed = Bounds(*parts)
-        after = layer.successor[layer.pair_ptr[pair] : layer.pair_ptr[pair + 1]]
         found = []
-        for sets, side, consistent in (
-            (self.sure, 1.0, self.surely_consistent),
-            (self.possible, -1.0, self.possibly_consistent),
-        ):
+        for sets in self.both:
             here = list(sets.pairs[h])
-            keeps = all(kept(problem, h, there, side)) and all(sets.states[h + 1][s] for s in after)
-            here[pair] = consistent and keeps and not layer.of_forbidden(pair)
+            here[pair] = self.proves(sets, h, there, layer.after(pair)) and not layer.of_forbidden(pair)
             found.append(replace(sets, pairs=[*sets.pairs[:h], here, *sets.pairs[h + 1 :]]))
-        return replace(self, rows=[*self.rows[:h], changed, *self.rows[h + 1 :]], sure=found[0], possible=found[1])
+        rows = [*self.rows[:h], Bounds(*parts), *self.rows[h + 1 :]]
+        return replace(self, rows=rows, sure=found[0], possible=found[1])
 
-    def certified_at(self, problem: Problem, h: int, pair: int | None, intensity: Any) -> tuple[bool, bool]:
+    def certified_at(self, h: int, pair: int | None, intensity: Any) -> tuple[bool, bool]:
         """Is a pair certified at the intensity at which it was played, surely and possibly?"""
         if pair is None:
             if intensity is not None:
                 raise ValueError(f"an intensity of an action that is not known: {intensity!r}")
             return False, False
-        plan = self.with_pair_at(problem, h, pair, intensity)
+        plan = self.with_pair_at(h, pair, intensity)
         return plan.sure.pairs[h][pair], plan.possible.pairs[h][pair]
 
 
 def make_plan(problem: Problem, data: Data, confidence: Confidence) -> Plan:
     """Spec 3 and 4 for the data at hand."""
-    n = 1 if problem.stationary else problem.horizon
-    known = [Ellipsoids(problem, data, r, confidence) for r in range(n)]
-    done: dict[tuple[int, int], Bounds] = {}  # layers that share features, regression and anchor share the work
+    known = [Ellipsoids(problem, data, r, confidence) for r in range(1 if problem.stationary else problem.horizon)]
+    done: dict[tuple[int, int], Bounds] = {}
 
-    def bounds(h: int, x: Any) -> Bounds:
-        r = 0 if problem.stationary else h
-        if (r, id(x)) not in done:
-            done[r, id(x)] = known[r].bounds(h, x)
-        return done[r, id(x)]
+    def at(h: int, x: Any) -> Bounds:
+        return known[0 if problem.stationary else h].bounds(h, x)
 
-    own = [_opened(problem, known[0 if problem.stationary else h], h) for h in range(problem.horizon - 1)]
-    rows = [
-        bounds(h, layer.x) if rays is None else known[0 if problem.stationary else h].bounds(h, rays.x)
-        for h, (layer, rays) in enumerate(zip(problem.layers, own, strict=True))
-    ]
-    surely_kept, possibly_kept = (
-        [
-            kept(problem, h, each, side) if rays is None else rays.kept(side)
-            for h, (each, rays) in enumerate(zip(rows, own, strict=True))
-        ]
-        for side in (1.0, -1.0)
-    )
-    last = None if problem.last_x is None else bounds(problem.horizon - 1, problem.last_x)
-    everything = [*rows]
-    if last is not None:
-        costed = np.array(problem.has_cost)
-        everything.append(Bounds(last.upper[costed], last.lower[costed], last.slop[costed]))
-    surely, possibly = (all(_consistent(problem, each, side) for each in everything) for side in (-1.0, 1.0))
-    return Plan(
-        rows=rows,
-        last=last,
-        sure=certified(problem, surely_kept, last, 1.0) if surely else fallback_only(problem),
-        possible=certified(problem, possibly_kept, last, -1.0) if possibly else fallback_only(problem),
-        surely_consistent=surely,
-        possibly_consistent=possibly,
-        at=lambda h, x: known[0 if problem.stationary else h].bounds(h, x),
-    )
+    def once(h: int, x: Any) -> Bounds:  # layers that share features, regression and anchor share the work
+        key = (0 if problem.stationary else h, id(x))
+        if key not in done:
+            done[key] = at(h, x)
+        return done[key]
+
+    rows: list[Bounds] = []
+    keeps: dict[float, list[list[bool]]] = {SURELY: [], POSSIBLY: []}
+    for h, layer in enumerate(problem.layers):
+        if layer.x0 is None:
+            rows.append(once(h, layer.x))
+            sure, possible = (rows[h].keep(problem.bounds[h], side) for side in (SURELY, POSSIBLY))
+        else:
+            x, sure, possible = _opened(problem, known[0 if problem.stationary else h], h)
+            rows.append(at(h, x))
+        keeps[SURELY].append(sure.tolist())
+        keeps[POSSIBLY].append(possible.tolist())
+    last = None if problem.last_x is None else once(problem.horizon - 1, problem.last_x)
+    costed = [] if last is None else [last.part(np.array(problem.has_cost))]
+
+    def sets(side: float) -> Sets:
+        consistent = all(_consistent(problem, each, -side) for each in (*rows, *costed))
+        found = certified(problem, keeps[side], last, side) if consistent else fallback_only(problem)
+        return Sets(side, consistent, *found)
+
+    return Plan(problem, rows, last, sets(SURELY), sets(POSSIBLY), at)
 
 
 def _consistent(problem: Problem, bounds: Bounds, side: float) -> bool:
@@ -124,42 +121,42 @@ def _consistent(problem: Problem, bounds: Bounds, side: float) -> bool:
         return bool(np.all(bounds.lower <= bounds.upper + np.maximum(room, 0.0)))
 
 
-def kept(problem: Problem, h: int, bounds: Bounds, side: float) -> list[bool]:
-    """Per row of layer h: does every upper bound keep its limit? side 1: surely, −1: possibly."""
-    limit = np.array(problem.bounds[h])
-    found: list[bool] = np.all(bounds.upper + side * bounds.slop <= limit, axis=1).tolist()
-    return found
+def _opened(problem: Problem, known: Ellipsoids, h: int) -> tuple[Any, Any, Any]:
+    """(rows, d) of a layer with rays, each pair at an intensity at which it surely keeps its limits, or at 0; and which
+    rows surely, and which possibly, keep them at some intensity.
+
+    A pair is surely certified at one intensity that all its rows have, and possibly when each row has some.
+    """
+    layer, limits = problem.layers[h], np.array(problem.bounds[h])
+    zero, one, pair_of = layer.x0, layer.x, np.array(layer.row_pairs())
+    at_zero, along = known.bounds(h, zero), known.lines(h, zero, one)
+    slop = np.maximum(at_zero.slop, known.bounds(h, one).slop)
+    found = largest_kept(along, limits - 1.5 * slop)
+    alpha = np.ones(int(pair_of.max()) + 1)
+    np.minimum.at(alpha, pair_of, np.maximum(found, 0.0))
+    x = mixed(zero, one, alpha[pair_of])
+    fails = np.zeros(len(alpha), bool)
+    np.logical_or.at(fails, pair_of, ~known.bounds(h, x).keep(limits, SURELY))
+    closed = fails[pair_of]  # then at intensity 0, or not at all
+    sure = ~closed | at_zero.keep(limits, SURELY)
+    possible = sure | at_zero.keep(limits, POSSIBLY) | (largest_kept(along, limits + slop) >= 0.0)
+    return np.where(closed[:, None], zero, x), sure, possible
 
 
-def _opened(problem: Problem, known: Ellipsoids, h: int) -> Opened | None:
-    """What is certified of the rows of a layer with rays; None without any."""
-    layer = problem.layers[h]
-    if layer.x0 is None:
-        return None
-
-    def bounds(x: Any) -> tuple[Any, Any]:
-        found = known.bounds(h, x)
-        return found.upper, found.slop
-
-    lines, limits = partial(known.lines, h), np.array(problem.bounds[h])
-    return opened((layer.x0, layer.x), np.array(layer.row_pairs()), limits, lines, bounds)
+_Flags = list[list[bool]]
 
 
-def certified(problem: Problem, keeps: list[list[bool]], last: Bounds | None, side: float) -> Sets:
-    """Backward: every cost row keeps every limit (``keeps``, by layer and row) and every successor is certified; the
-    fallback always is, a forbidden state never."""
+def certified(problem: Problem, keeps: _Flags, last: Bounds | None, side: float) -> tuple[_Flags, _Flags]:
+    """(pairs, states), backward: every cost row keeps every limit (``keeps``, by layer and row) and every successor is
+    certified; the fallback always is, a forbidden state never."""
     n_last = len(problem.has_cost)
-    kept_last = [True] * n_last if last is None else kept(problem, problem.horizon - 1, last, side)
+    kept_last = [True] * n_last if last is None else last.keep(problem.bounds[-1], side).tolist()
     ends = [kept_last[s] or not problem.has_cost[s] or problem.fallback_ends[s] for s in range(n_last)]
     states = [[ends[s] and s not in problem.last_forbidden for s in range(n_last)]]
-    pairs: list[list[bool]] = []
-    for h in reversed(range(problem.horizon - 1)):
-        layer, own, after = problem.layers[h], keeps[h], states[0]
+    pairs: _Flags = []
+    for layer, own in zip(reversed(problem.layers), reversed(keeps), strict=True):
         safe = [
-            all(
-                after[layer.successor[e]] and all(own[r] for r in layer.rows(p, e))
-                for e in range(layer.pair_ptr[p], layer.pair_ptr[p + 1])
-            )
+            all(states[0][s] for s in layer.after(p)) and all(own[layer.pair_rows(p)])
             for p in range(len(layer.pair_ptr) - 1)
         ]
         for pair in layer.fallback:
@@ -170,14 +167,14 @@ def certified(problem: Problem, keeps: list[list[bool]], last: Bounds | None, si
             safe[first:end] = [False] * (end - first)
         pairs.insert(0, safe)
         states.insert(0, _with_a_pair(layer.state_ptr, safe))
-    return Sets(pairs, states)
+    return pairs, states
 
 
-def fallback_only(problem: Problem) -> Sets:
+def fallback_only(problem: Problem) -> tuple[_Flags, _Flags]:
     """What is left when bounds contradict each other."""
     pairs = [[p in set(layer.fallback) for p in range(len(layer.pair_ptr) - 1)] for layer in problem.layers]
     states = [_with_a_pair(layer.state_ptr, row) for layer, row in zip(problem.layers, pairs, strict=True)]
-    return Sets(pairs, [*states, problem.fallback_ends])
+    return pairs, [*states, problem.fallback_ends]
 
 
 def _with_a_pair(state_ptr: list[int], safe: list[bool]) -> list[bool]:

@@ -1,7 +1,5 @@
-"""The audit's own reading of a journal: is every line what was written, in the order in which it was written?
-
-Part of the audit: imports nothing of surefoot. The form of a line is described in :mod:`surefoot.study.records`.
-"""
+"""The audit's own reading of a journal: is every line what was written, in the order in which it was written? The form
+of a line is described in :mod:`surefoot.study.records`."""
 
 from __future__ import annotations
 
@@ -48,7 +46,7 @@ def compact(value: Any) -> bytes:
 
 
 def read_journal(path: Path, remark: Callable[[str], None]) -> Iterator[tuple[Record | None, list[str]]]:
-    """The records of a journal in order, each with what is wrong with its line; None for the first that is none."""
+    """The records of a journal in order, each with what is wrong with its line; the last is None if it is no record."""
     previous, time, n = "0" * 64, "", 0
     for line, is_last in _lines(path):
         if is_last and (not line.endswith(b"\n") or b"\0" in line):
@@ -60,14 +58,14 @@ def read_journal(path: Path, remark: Callable[[str], None]) -> Iterator[tuple[Re
             yield None, [f"its line is not a record: {str(error)[:200]}; nothing after it was examined"]
             return
         yield record, list(_faults(line, record, n, previous, time))
-        if record["kind"] == "clock":  # from here on times count anew
+        if record["kind"] == "clock":  # times start again from here
             remark(f"at record {n} the clock went back, from {record['expected']} to {record['time']}")
             time = ""
         previous, time, n = record["hash"], max(time, str(record["time"])), n + 1
 
 
 def _lines(path: Path) -> Iterator[tuple[bytes, bool]]:
-    """Each line, and whether it is the last one. What is written meanwhile is not looked at."""
+    """Each line, and whether it is the last one. Lines that are added meanwhile are ignored."""
     try:
         with path.open("rb") as stream:
             left = stream.seek(0, os.SEEK_END)

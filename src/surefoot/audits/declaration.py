@@ -1,8 +1,7 @@
 """The audit's own reading of a problem file, from its schema (``model/problem.schema.json``), and of its digest.
 
-Part of the audit: imports nothing of surefoot that knows what a problem is, so that the two cannot share a mistake.
-Archives and JSON are opened by the readers that everybody uses, within the same limits: a small file cannot ask for
-much memory, neither by compression nor by sharing.
+Archives and JSON are opened by the shared readers, within the same limits: a small file cannot claim much memory, by
+compression or by sharing.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ _ARRAYS = {  # entry of a layer, of the last layer, of an anchor -> (dtype, axes
     "center": ("<i8", 1),
 }
 
-_LEAST_BUDGET = 1 << 20  # entries of arrays that are laid out anew in each layer; more in a larger file
+_LEAST_BUDGET = 1 << 20  # entries of arrays that are laid out for each layer; more in a larger file
 
 
 def read_problem(path: Path) -> Problem:
@@ -60,7 +59,7 @@ _DAMAGE = (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError,
 
 
 class _Once:
-    """What follows from some arrays, computed once for the same ones: layers may share them. The document keeps all."""
+    """Computes once what follows from the same arrays, which layers may share. The document keeps them alive."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[object, ...], Any] = {}
@@ -90,6 +89,7 @@ def _built(document: dict[str, Any], stored: Mapping[str, Any], size: int) -> Pr
                 fallback=once(_fallback_pairs, part["fallback"], part["state_ptr"]),
                 actions=once(_named, part["actions"], labels["actions"]),
                 row_ptr=once(_row_ptr, part["row_ptr"], part["pair_ptr"], part["cost_features"]),
+                by_edge=part["row_ptr"] is None,
                 forbidden=once(_forbidden, part["forbidden"], part["fallback"]),
                 x0=None if rays is None else rays["cost_features"],
                 rays={} if rays is None else _rays(part, rays),
@@ -127,7 +127,7 @@ def _built(document: dict[str, Any], stored: Mapping[str, Any], size: int) -> Pr
 
 
 def _refuse_shared(document: dict[str, Any], budget: int) -> None:
-    """As the loader does: what each layer has of its own may not be shared beyond the size of the file."""
+    """Like the loader: what is laid out for each layer may not be larger than the file."""
     anchors = filter(None, document["anchors"])
     arrays = [part[key] for part in document["layers"] for key in ("fallback", "states", "actions")]
     arrays += [part[key] for part in anchors for key in ("features", "cost", "tolerance")]
@@ -136,8 +136,7 @@ def _refuse_shared(document: dict[str, Any], budget: int) -> None:
 
 
 def _resolve(document: dict[str, Any], stored: Mapping[str, Any]) -> None:
-    """Every array of the document in place of its list or reference; one name is one array. No study has sparse
-    features."""
+    """Put the arrays in place of their lists or references. One name is one array. No study has sparse features."""
     known: dict[str, Any] = {}
 
     def array(value: Any, kind: tuple[str, int]) -> Any:
@@ -193,17 +192,13 @@ def _refuse_other_anchors(anchors: list[tuple[Any, Any, Any] | None]) -> None:
             raise ValueError(f"anchors of steps 0 and {h} differ although costs are stationary")
 
 
-def _row_ptr(row_ptr: Any, pair_ptr: Any, x: Any) -> list[int] | None:
-    """Whose the rows of cost features are, None where each edge has its own; checked, as certificates rest on it."""
-    n = len(x)
-    if row_ptr is None:
-        if n != int(pair_ptr[-1]):
-            raise ValueError(f"{n} rows of cost features for {int(pair_ptr[-1])} edges")
-        return None
-    ends: list[int] = row_ptr.tolist()
+def _row_ptr(row_ptr: Any, pair_ptr: Any, x: Any) -> list[int]:
+    """Which rows of cost features belong to each pair; without a pointer each edge has its own."""
+    n, ends = len(x), (pair_ptr if row_ptr is None else row_ptr).tolist()
     if len(ends) != len(pair_ptr) or ends[0] != 0 or ends[-1] != n or any(b <= a for a, b in itertools.pairwise(ends)):
-        raise ValueError(f"row_ptr does not give each of {len(pair_ptr) - 1} pairs some of {n} rows")
-    return ends
+        raise ValueError(f"each of {len(pair_ptr) - 1} pairs must have some of {n} rows of cost features")
+    found: list[int] = ends
+    return found
 
 
 def _rays(part: dict[str, Any], rays: dict[str, Any]) -> dict[int, int]:
@@ -231,7 +226,7 @@ def _forbidden(flags: Any, states: Any) -> set[int]:
 
 
 def _longest_row(beyond: Any, layers: list[Layer], last_forbidden: set[int]) -> float | None:
-    """What a graph that grows declares; state 0, which stands for all that it does not hold, is forbidden."""
+    """The longest row that a graph that grows declares. Its state 0, for everything not in the graph, is forbidden."""
     if beyond is None:
         return None
     longest = beyond["longest_row"]
@@ -259,15 +254,14 @@ def _fallback_ends(layers: list[Layer], starts: list[int], n_last: int, last_for
     reached = set(starts)
     for h, layer in enumerate(layers):
         if reached & layer.forbidden:
-            raise ValueError(
-                f"the fallback can reach step {h}, state number {min(reached & layer.forbidden)}: forbidden"
-            )
+            state = min(reached & layer.forbidden)
+            raise ValueError(f"the fallback can reach state number {state} of step {h}, which is forbidden")
         after: set[int] = set()
         for state in reached:
             pair = layer.fallback[state]
             if pair == NONE:
                 raise ValueError(f"the fallback has no action at step {h}, state number {state}, which it can reach")
-            after.update(layer.successor[layer.pair_ptr[pair] : layer.pair_ptr[pair + 1]])
+            after.update(layer.after(pair))
         reached = after
     if reached & last_forbidden:
         raise ValueError(f"the fallback can end in state number {min(reached & last_forbidden)}, which is forbidden")

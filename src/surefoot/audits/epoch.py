@@ -1,7 +1,4 @@
-"""What the audit keeps of an episode, and of an epoch; and what the constants of an epoch must be.
-
-Part of the audit: imports nothing of surefoot.
-"""
+"""What the audit keeps of an episode and of an epoch, and what the constants of an epoch must be."""
 
 from __future__ import annotations
 
@@ -30,7 +27,7 @@ class Position:
 
 @dataclass
 class Epoch:
-    """What begins anew when data are discarded."""
+    """What starts afresh when data are discarded."""
 
     number: int
     data: Data
@@ -46,7 +43,7 @@ class Epoch:
 
     @property
     def fixed(self) -> Record:
-        """The ridges, as options: they stay as long as data are kept, and in a graph that grows for good (spec 9)."""
+        """The ridges, as options: they stay as long as data are kept, and for good in a graph that grows (spec 9)."""
         own = self.confidence
         return {"ridges": list(own.ridges), "shaped": own.shaped, "ridge_ratios": list(own.ratios)}
 
@@ -61,7 +58,7 @@ class Epoch:
         return self.data
 
     def start_over(self, problem: Problem, paper: bool, counted_from: int) -> None:
-        """The same rows, entered anew as a problem declares them. The shape of their ridge stays."""
+        """Enter the same rows again, as a problem declares them. The shape of their ridge stays."""
         self.data, self.entered, self.counted_from = Data(problem, paper, self.data.since), 0, counted_from
 
     def surely_plans(self, n: int) -> None:
@@ -78,7 +75,7 @@ class Epoch:
 def confidence_of(
     problem: Problem, opened: Record, number: int, record: Record, options: Record
 ) -> tuple[Confidence, list[str]]:
-    """What the bounds of an epoch are made with, and whatever of it is not as the opening declares."""
+    """What the bounds of an epoch are made with, and where it differs from what the opening declares."""
     constants, faults = record["constants"], list[str]()
 
     def expect(condition: bool, otherwise: str) -> None:
@@ -132,8 +129,8 @@ def paper_beta(problem: Problem, constants: dict[str, Any]) -> float:
 
 
 def _shaped(found: object, problem: Problem, options: Record, faults: list[str]) -> float:
-    """How many times the ridge is taken in the shape of the features, 0 for even ones; as is declared, where something
-    else is on record."""
+    """How many times the ridge is taken in the shape of the features, 0 for an even one. Where something else is on
+    record than was declared, what was declared."""
     given, own = options.get("shaped"), options.get("ridges") is None
     wanted = float((default_shaped(problem) if own else 0.0) if given is None else given)
     if type(found) in (int, float) and math.isclose(found, wanted, rel_tol=_RIDGES):  # type: ignore[arg-type]
@@ -143,7 +140,7 @@ def _shaped(found: object, problem: Problem, options: Record, faults: list[str])
 
 
 def _fixed(found: list[float], wanted: list[float], words: str, faults: list[str]) -> tuple[float, ...]:
-    """What is on record of numbers that are fixed before any data; where it is not what was meant, what was."""
+    """Numbers that are fixed before any data, as they are on record; where these are wrong, as they should be."""
     same = len(found) == len(wanted) and all(
         math.isclose(a, b, rel_tol=_RIDGES) and a > 0 for a, b in zip(found, wanted, strict=True)
     )

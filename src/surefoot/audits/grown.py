@@ -1,7 +1,4 @@
-"""The audit's own answer to: is a graph the one before, grown? (spec 9)
-
-Part of the audit: imports nothing of surefoot.
-"""
+"""The audit's own answer to: is a graph the one before, grown? (spec 9)"""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from surefoot.audits.problem import NONE, Layer, Problem
 
 
 def other_growth(old: Problem, new: Problem) -> str:
-    """'' where states were only appended, and only triplets to state 0, what is outside, lead elsewhere now."""
+    """'' if states were only appended, and only triplets that led outside, to state 0, lead elsewhere now."""
     if fault := other_graph(old, new):
         return fault
     if old.limits != new.limits or old.transition_norm != new.transition_norm:
@@ -23,7 +20,7 @@ def other_growth(old: Problem, new: Problem) -> str:
 
 
 def other_graph(old: Problem, new: Problem) -> str:
-    """The same of the graphs alone, whatever limits and anchors are."""
+    """The same for the graphs alone, whatever the limits and anchors are."""
     if old.longest_row is None or old.longest_row != new.longest_row:
         return "it does not grow, or has another longest row"
     if (old.horizon, old.stationary, old.starts, old.names) != (new.horizon, new.stationary, new.starts, new.names):
@@ -53,7 +50,7 @@ def _other(was: Layer, now: Layer) -> str:
         return "successors"
     if was.fallback != now.fallback[:states] or any(pair != NONE for pair in now.fallback[states:]):
         return "actions of the fallback"
-    if (was.row_ptr is None) != (now.row_ptr is None) or (was.row_ptr or []) != (now.row_ptr or [])[:pairs]:
+    if was.by_edge is not now.by_edge or was.row_ptr != now.row_ptr[:pairs]:
         return "rows"
     if was.actions != (None if now.actions is None else now.actions[: pairs - 1]):
         return "names of actions"

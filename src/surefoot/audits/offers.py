@@ -1,28 +1,26 @@
-"""The audit's look at a certificate: is what was said when an action was offered what the audit finds?
-
-Part of the audit: imports nothing of surefoot. What a certificate holds is in :mod:`surefoot.study.certificate`.
-"""
+"""The audit's look at a certificate (:mod:`surefoot.study.certificate`): does it say what the audit finds?"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from decimal import ROUND_CEILING, Context, Decimal
 from typing import Any
 
 from surefoot.audits.bounds import Bounds
-from surefoot.audits.certified import Plan, kept
-from surefoot.audits.chain import Record, Say
+from surefoot.audits.certified import Plan
+from surefoot.audits.chain import Record
 from surefoot.audits.points import Proof
-from surefoot.audits.problem import Problem, label
+from surefoot.audits.problem import label
 
 NOTHING_PROMISED = "no safety guarantee", "an alarm has put the declared knowledge in doubt"  #: how such words begin
 
 
 class Certificate:
-    """What was said when an action was offered, against what the audit finds."""
+    """What was written when an action was offered, against what the audit finds."""
 
-    def __init__(self, problem: Problem, plan: Plan, wrong: Say, n: int, written: Record) -> None:
-        self._problem, self._plan, self._wrong, self._n, self._written = problem, plan, wrong, n, written
+    def __init__(self, plan: Plan, wrong: Callable[[str], None], written: Record) -> None:
+        self._problem, self._plan, self._say, self._written = plan.problem, plan, wrong, written
 
     def check(self, h: int, state: int, pair: int, facts: Record, proof: Proof | None) -> None:
         problem, layer, written = self._problem, self._problem.layers[h], self._written
@@ -32,53 +30,52 @@ class Certificate:
         self._same("fallback", pair == layer.fallback[state])
         self._same("limits", [limit.name for limit in problem.limits])
         self._same("bounds", problem.bounds[h])
-        edges = range(layer.pair_ptr[pair], layer.pair_ptr[pair + 1])
-        certified = self._plan.sure.pairs[h][pair], self._plan.possible.pairs[h][pair]
+        sure, possible = (sets.pairs[h][pair] for sets in self._plan.both)
         if proof is None:
-            ahead = [(layer.successor[e], self._plan.rows[h], layer.rows(pair, e)) for e in edges]
+            edges = enumerate(layer.after(pair), layer.pair_ptr[pair])
+            ahead = [(after, self._plan.rows[h].part(layer.rows(pair, e))) for e, after in edges]
+            safe_by = self._safe_by(h, state, pair, facts)
         else:  # at the exact state: what may follow from there, with the bounds there
-            ahead = [(following, proof.bounds, range(len(proof.bounds.upper))) for following in proof.states]
-            certified = certified[0] or proof.sure, certified[1] or proof.possible
+            ahead = [(after, proof.bounds) for after in proof.states]
+            sure, possible = sure or proof.sure, possible or proof.possible
+            safe_by = _safe_at(proof, pair == layer.fallback[state], facts)
         if len(written["successors"]) != len(ahead):
-            self._wrong(self._n, "its certificate leaves out a possible successor")
+            self._wrong("leaves out a possible successor")
             return
         margins: list[float | None] = []
-        for (after, bounds, own), item in zip(ahead, written["successors"], strict=True):
-            margins += self._successor(h, after, bounds, own, certified, item, facts)
+        for (after, bounds), item in zip(ahead, written["successors"], strict=True):
+            margins += self._successor(h, after, bounds, (sure, possible), item, facts)
         proved = [margin for margin in margins if margin is not None]
         self._same("margin", min(proved) if len(proved) == len(margins) else None)
-        if facts["looks_ahead"]:
-            possible = (
-                self._safe_by(h, state, pair, edges, facts)
-                if proof is None
-                else _safe_at(proof, pair == layer.fallback[state], facts)
-            )
-            if written["safe_by"] not in possible:
-                self._wrong(self._n, f"its certificate says {written['safe_by']!r}, found is {' or '.join(possible)!r}")
+        if facts["looks_ahead"] and written["safe_by"] not in safe_by:
+            self._wrong(f"says {written['safe_by']!r}, found is {' or '.join(safe_by)!r}")
 
     def check_opening(self, h: int, pair: int, intensity: float | None, exact: bool) -> None:
-        """What was said of how far a ray may be opened, and what may happen beyond; at an exact state nothing is."""
+        """Check what is written of how far a ray may be opened, and what may happen beyond. ``exact``: nothing is."""
         layer, said = self._problem.layers[h], self._written["opening"]
         of_ray = pair in layer.rays and not exact
         if not of_ray or said is None:
             if said is not None or of_ray:
-                self._wrong(self._n, f"its certificate says {said!r} of how far the action may be opened")
+                self._wrong(f"says {said!r} of how far the action may be opened")
             return
         names, beyond = [limit.name for limit in self._problem.limits], said["beyond"]
         if said["to"] != intensity or (beyond is None) != (intensity == 1.0):
-            self._wrong(self._n, f"its certificate says {said!r}, offered is {intensity!r}")
+            self._wrong(f"says {said!r}, offered is {intensity!r}")
         elif beyond is not None:
             j, there = names.index(said["limit"]), self._plan.at(h, layer.rows_at(pair, beyond))
             upper = there.upper[:, j].max()
             if not said["to"] < beyond <= 1.0 or not abs(said["upper"] - upper) <= there.slop[:, j].max():
-                self._wrong(self._n, f"its certificate says {said!r}, found is an upper bound of {upper!r}")
+                self._wrong(f"says {said!r}, found is an upper bound of {upper!r}")
+
+    def _wrong(self, what: str) -> None:
+        self._say(f"its certificate {what}")
 
     def _same(self, key: str, found: Any) -> None:
         if self._written[key] != found or type(self._written[key]) is not type(found):
-            self._wrong(self._n, f"its certificate says {key} {self._written[key]!r}, found is {found!r}")
+            self._wrong(f"says {key} {self._written[key]!r}, found is {found!r}")
 
     def _promise(self, facts: Record) -> None:
-        """What is promised stands there in these words, since when and with its probability; else that nothing is."""
+        """The words of what is promised, since when and with which probability; or that nothing is."""
         said, since = str(self._written["promise"]), facts["restored"]
         if facts["guaranteed"] and not facts["safe_mode"]:
             steps = "of the study" if since is None else f"since record {since['record']}"
@@ -88,22 +85,21 @@ class Certificate:
         else:
             found, fits = "no promise", said.startswith(NOTHING_PROMISED)
         if not fits:
-            self._wrong(self._n, f"its certificate promises {said!r}, found is {found!r}")
+            self._wrong(f"promises {said!r}, found is {found!r}")
 
     def _successor(
-        self, h: int, state: int, bounds: Bounds, own: range, certified: tuple[bool, bool], item: Record, facts: Record
+        self, h: int, state: int, bounds: Bounds, certified: tuple[bool, bool], item: Record, facts: Record
     ) -> list[float | None]:
         """Checks one possible next state; returns its margins as written."""
         problem, plan = self._problem, self._plan
         at = f"successor {problem.states[h + 1][state]!r}"
         if label(item["state"]) != problem.states[h + 1][state]:
-            self._wrong(self._n, f"its certificate names {item['state']!r} where {at} follows")
-        self._numbers(at, item["upper"], bounds.upper[own].max(axis=0), bounds.slop[own].max(axis=0))
+            self._wrong(f"names {item['state']!r} where {at} follows")
+        self._numbers(at, item["upper"], bounds.upper.max(axis=0), bounds.slop.max(axis=0))
         self._margins(at, h, item["upper"], item["margin"], *certified)
-        sure, possible = (sets.states[h + 1][state] for sets in (plan.sure, plan.possible))
-        said = item["certified"]
-        if facts["looks_ahead"] and said is not sure and said is not possible:
-            self._wrong(self._n, f"its certificate says of {at}: certified {said!r}, found is {possible}")
+        found, said = [sets.states[h + 1][state] for sets in plan.both], item["certified"]
+        if facts["looks_ahead"] and (type(said) is not bool or said not in found):
+            self._wrong(f"says of {at}: certified {said!r}, found is {found[1]}")
         margins = list(item["margin"])
         if h + 1 == problem.horizon - 1 and problem.has_cost[state] and plan.last is not None:
             last = plan.last
@@ -111,11 +107,11 @@ class Certificate:
             self._margins(f"last {at}", h + 1, item["last_upper"], item["last_margin"], *certified)
             margins += item["last_margin"]
         elif item["last_upper"] is not None or item["last_margin"] is not None:
-            self._wrong(self._n, f"its certificate gives a last cost of {at}, which has none")
+            self._wrong(f"gives a last cost of {at}, which has none")
         if h + 1 < problem.horizon - 1 and item["next_action"] is not None and facts["looks_ahead"]:
             follows = problem.pair(h + 1, state, label(item["next_action"]))
             if follows is None or not plan.possible.pairs[h + 1][follows]:
-                self._wrong(self._n, f"its certificate goes on from {at} with {item['next_action']!r}, not certified")
+                self._wrong(f"continues from {at} with {item['next_action']!r}, not certified")
         return margins
 
     def _margins(self, at: str, h: int, upper: Any, margin: Any, surely: bool, possibly: bool) -> None:
@@ -124,32 +120,27 @@ class Certificate:
             room = None if value is None else bound - value
             hidden = room is not None and room < 0.0 and possibly
             if not (written == room and not (hidden and surely)) and not (written is None and hidden):
-                self._wrong(self._n, f"its certificate's margin of {at} is {written!r}, not bound - upper")
+                self._wrong(f"gives a margin of {at} of {written!r}, not bound - upper")
 
     def _numbers(self, at: str, upper: Any, found: Any, slop: Any) -> None:
-        """Upper bounds as written against those found; null stands for no bound at all."""
+        """Compare upper bounds as written with those found; null means no bound at all."""
         for j, limit in enumerate(self._problem.limits):
             value, least = upper[j], float(found[j])
             missing = value is None and math.isinf(least)
             if not missing and (value is None or not abs(value - least) <= slop[j]):
-                self._wrong(self._n, f"its certificate bounds {limit.name!r} of {at} by {value!r}, found is {least!r}")
+                self._wrong(f"bounds {limit.name!r} of {at} by {value!r}, found is {least!r}")
 
-    def _safe_by(self, h: int, state: int, pair: int, edges: range, facts: Record) -> list[str]:
+    def _safe_by(self, h: int, state: int, pair: int, facts: Record) -> list[str]:
         """What the safety of the offer rests on; two answers where rounding decides."""
         problem, plan, layer = self._problem, self._plan, self._problem.layers[h]
         if facts["safe_mode"] and pair == layer.fallback[state]:
             return ["assumption"]
-        found = []
-        for sets, side, consistent in (
-            (plan.sure, 1.0, plan.surely_consistent),
-            (plan.possible, -1.0, plan.possibly_consistent),
-        ):
-            keeps = kept(problem, h, plan.rows[h], side)
-            good = consistent and all(keeps[r] for e in edges for r in layer.rows(pair, e))
-            good = good and all(sets.states[h + 1][layer.successor[e]] for e in edges)
+        after, found = layer.after(pair), []
+        for sets in plan.both:
+            good = plan.proves(sets, h, plan.rows[h].part(layer.pair_rows(pair)), after)
             if good and h + 1 == problem.horizon - 1 and plan.last is not None:
-                ends = kept(problem, h + 1, plan.last, side)
-                good = all(ends[s] or not problem.has_cost[s] for s in (layer.successor[e] for e in edges))
+                ends = plan.last.keep(problem.bounds[-1], sets.side)
+                good = all(ends[s] or not problem.has_cost[s] for s in after)
             if not (facts["guaranteed"] and sets.pairs[h][pair]):
                 found.append("nothing")
             elif facts["safe_mode"]:

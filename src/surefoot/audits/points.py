@@ -1,11 +1,10 @@
 """The audit's look at the exact states of a plant (spec 9).
 
-Part of the audit: imports nothing of surefoot. From the plant's file come cells, start and guard, from the problem's
-the corner rows and successors of every cell, from the journal the exact states, features and boxes. What is verified of
-each offer: its state is the one told before and lies in its cell; its features lie in the range of the cell's corner
-rows; the cells that its boxes meet are the ones written, declared successors of its cell, and certified; the bounds
-at its features keep the limits; and boxes and features of what was told of it are its own. What is not: that features
-and boxes are those of the user's functions, which no file can hold.
+Cells, start and guard come from the plant's file, the corner rows and successors of every cell from the problem's, the
+exact states, features and boxes from the journal. Of each offer this verifies: its state is the one told before and
+lies in its cell; its features lie within the range of the cell's corner rows; the cells that its boxes meet are the
+ones written, declared successors of its cell, and certified; the bounds at its features keep the limits; and the tell
+has the same boxes and features. It cannot verify that these are those of the user's functions, which no file can hold.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from surefoot.audits.bounds import Bounds
-from surefoot.audits.certified import Plan, kept
+from surefoot.audits.certified import Plan
 from surefoot.audits.chain import Record, Say
 from surefoot.audits.problem import Problem, Unreadable
 
@@ -85,20 +84,21 @@ class Points:
         if not whole or document["problem"] != problem.digest:
             wrong(0, "the plant's file is one of another problem")
 
-    def begin(self, n: int, record: Record) -> None:
+    def begin(self, record: Record) -> None:
+        n = record["n"]
         self._x = self._point(record["point"])
         low, high = self._start
         guard = self._slack(self._x)
         if not ((self._x >= low - guard).all() and (self._x <= high + guard).all()):
-            self._wrong(n, f"{record['point']!r} is no declared start")
+            self._wrong(n, f"{record['point']!r} is not a declared start")
         self._in_cell(n, self._x, record["start"])
 
-    def ask(self, n: int, record: Record, state: int, pair: int, plan: Plan) -> Proof:
-        """The offer examined; what does not fit is said."""
-        point, h = record["point"], record["step"]
+    def ask(self, record: Record, state: int, pair: int, plan: Plan) -> Proof:
+        """Examine an offer; what does not fit is reported."""
+        point, h, n = record["point"], record["step"], record["n"]
         layer, names = self.problem.layers[h], self.problem.states[h + 1]
         if not np.array_equal(self._point(point["state"]), self._x):
-            self._wrong(n, f"it is of state {point['state']!r}, told last was {self._x.tolist()!r}")
+            self._wrong(n, f"it is for state {point['state']!r}, but the last one told was {self._x.tolist()!r}")
         self._in_cell(n, self._point(point["state"]), record["state"])
         number, played = pair - layer.state_ptr[state], record["intensity"]
         own = self._input(layer.rays.get(pair, pair) - layer.state_ptr[state], number, played)
@@ -106,25 +106,19 @@ class Points:
             self._wrong(n, f"its input is {point['input']!r}, action {number} is {own!r}")
         x = np.stack([self._features(n, h, pair, row, played) for row in point["features"]])
         cells = self._met(point["boxes"])
-        declared = {names[layer.successor[e]] for e in range(layer.pair_ptr[pair], layer.pair_ptr[pair + 1])}
+        declared = {names[state] for state in layer.after(pair)}
         if cells != point["cells"] or not set(cells) <= declared:
             self._wrong(n, f"its boxes meet cells {cells[:20]}, written are {point['cells'][:20]}")
-        bounds, found = plan.at(h, x), list[bool]()
-        states = [i for i in map(names.index, cells) if i is not None]  # one that is missing was said
-        for sets, side, consistent in (
-            (plan.sure, 1.0, plan.surely_consistent),
-            (plan.possible, -1.0, plan.possibly_consistent),
-        ):
-            keeps = all(kept(self.problem, h, bounds, side)) and len(states) == len(cells)
-            found.append(bool(consistent and cells and keeps and all(sets.states[h + 1][i] for i in states)))
-        return Proof(states, bounds, *found)
+        states = [i for i in map(names.index, cells) if i is not None]  # one that is missing was reported above
+        bounds, known = plan.at(h, x), bool(cells) and len(states) == len(cells)
+        return Proof(states, bounds, *(known and plan.proves(sets, h, bounds, states) for sets in plan.both))
 
     def tell(
-        self, n: int, record: Record, pair: int | None, edge: int | None, offered: Record | None
+        self, record: Record, pair: int | None, edge: int | None, offered: Record | None
     ) -> tuple[int | None, Any]:
-        """(edge, features): the edge only when the next state lies in the boxes that stand there. ``offered``: the
-        point of the offer, whose boxes and features these are; None where something else was applied."""
-        point = record["point"]
+        """(edge, features); the edge is None unless the next state lies in the boxes written there. ``offered``: the
+        point of the offer, whose boxes and features these must be; None where something else was applied."""
+        point, n = record["point"], record["n"]
         after = self._point(point["state"])
         if self._cell(after) != record["next_state"]:
             self._wrong(n, f"{point['state']!r} does not lie in cell {record['next_state']!r}")
@@ -154,7 +148,7 @@ class Points:
         return x
 
     def _slack(self, x: Any) -> Any:
-        """How much boxes are widened at a point: of an endless coordinate more, the further away."""
+        """How much boxes are widened at a point; along an endless coordinate more, the further away it is."""
         away = np.array([_AWAY * isinstance(edges, Endless) for edges in self._edges])
         return self._guard + away * np.abs(x)
 
@@ -179,7 +173,7 @@ class Points:
             self._wrong(n, f"state {x.tolist()!r} does not lie in cell {cell!r}")
 
     def _met(self, boxes: Any) -> list[int]:
-        """All cells that some box meets, in order; that of the outside where one leaves the box of states."""
+        """All cells that some box meets, in order, with the cell of the outside where one leaves the state space."""
         found: set[int] = set()
         for low, high in boxes:
             ranges, gone = [], False
@@ -221,7 +215,7 @@ def _between(rows: Any, x: Any) -> bool:
 
 
 def read_points(folder: Path, opened: Record, problem: Problem, wrong: Say) -> Points | None:
-    """Of a study of a plant; None of any other."""
+    """The points of a study of a plant; None for any other."""
     named = opened["plant"]
     if named is None:
         return None

@@ -1,8 +1,5 @@
 """What the audit knows of a problem, and what follows from it: bounds by step, noise, scales, what a limit declares of
-its coefficients (spec 3), the index of a label.
-
-Part of the audit: imports nothing of surefoot that knows what a problem is, so that the two cannot share a mistake.
-"""
+its coefficients (spec 3), the index of a label."""
 
 from __future__ import annotations
 
@@ -27,7 +24,7 @@ class Unreadable(Exception):
 
 @dataclass(frozen=True)
 class Limit:
-    """One limit as it stands in a declaration."""
+    """One limit, as in the file."""
 
     name: str
     bound: float | list[float]
@@ -94,20 +91,23 @@ class Layer:
     x: Any  # (rows, d) array
     fallback: list[int]  # the fallback's pair of each state, or NONE
     actions: list[Any] | None  # one label per pair; None: 0, 1, … in each state
-    row_ptr: list[int] | None  # the rows of x that belong to each pair, as above; None: row e belongs to edge e
+    row_ptr: list[int]  # the rows of x that belong to each pair, as above
+    by_edge: bool  # row e belongs to edge e
     forbidden: set[int]  # states that must not be entered
     x0: Any = None  # (rows, d) of actions with an intensity at 0, of others as x (spec 9); None: there are none
     rays: Mapping[int, int] = field(default_factory=dict)  # the pairs that have an intensity, each with its centre
 
     def pair_rows(self, pair: int) -> slice:
         """All rows of x that belong to a pair."""
-        ends = self.pair_ptr if self.row_ptr is None else self.row_ptr
-        return slice(ends[pair], ends[pair + 1])
+        return slice(self.row_ptr[pair], self.row_ptr[pair + 1])
+
+    def after(self, pair: int) -> list[int]:
+        """The states that may follow a pair."""
+        return self.successor[self.pair_ptr[pair] : self.pair_ptr[pair + 1]]
 
     def row_pairs(self) -> list[int]:
         """The pair of every row of x."""
-        ends = self.pair_ptr if self.row_ptr is None else self.row_ptr
-        return [pair for pair, (first, end) in enumerate(itertools.pairwise(ends)) for _ in range(first, end)]
+        return [pair for pair, (first, end) in enumerate(itertools.pairwise(self.row_ptr)) for _ in range(first, end)]
 
     def rows_at(self, pair: int, intensity: float) -> Any:
         """(k, d) the rows of a pair at an intensity."""
@@ -115,7 +115,8 @@ class Layer:
         return self.x[own] if self.x0 is None else mixed(self.x0[own], self.x[own], intensity)
 
     def can_have(self, pair: int | None, intensity: Any) -> bool:
-        """Is this what stands for the intensity of a pair: null without rays, or for no pair; 1 for a plain one?"""
+        """Can this be written as the intensity of a pair? It is null without rays or for no pair, and 1 for a pair
+        that has none."""
         if self.x0 is None or pair is None:
             return intensity is None
         return type(intensity) in (int, float) and 0.0 <= intensity <= 1.0 and (pair in self.rays or intensity == 1.0)
@@ -126,15 +127,13 @@ class Layer:
 
     def rows(self, pair: int, edge: int) -> range:
         """The rows of x that decide about a pair's way along an edge (spec 9)."""
-        return range(edge, edge + 1) if self.row_ptr is None else range(self.row_ptr[pair], self.row_ptr[pair + 1])
+        return range(edge, edge + 1) if self.by_edge else range(self.row_ptr[pair], self.row_ptr[pair + 1])
 
     def measured(self, pair: int, edge: int, intensity: float | None = None) -> Any:
         """(d,) the features of a cost that was measured on an edge, at the intensity that was played."""
         rows = self.rows(pair, edge)
         if len(rows) != 1:
-            raise Unreadable(
-                "a study of a problem with several cost rows per action, which have no row for a measurement"
-            )
+            raise Unreadable("an action with several cost rows, which have no row for a measurement")
         row = self.x[rows[0]]
         return row if self.x0 is None or intensity is None else mixed(self.x0[rows[0]], row, intensity)
 
@@ -277,16 +276,13 @@ class Problem:
 
     def expanded(self, h: int, pair: int) -> bool:
         """False where a pair may lead to what a growing graph does not hold: to state 0 of the next layer."""
-        layer = self.layers[h]
-        return self.longest_row is None or 0 not in layer.successor[layer.pair_ptr[pair] : layer.pair_ptr[pair + 1]]
+        return self.longest_row is None or 0 not in self.layers[h].after(pair)
 
     def edge(self, h: int, pair: int, state: int) -> int | None:
         """The edge of a pair that leads to a state of the next layer."""
         layer = self.layers[h]
-        for e in range(layer.pair_ptr[pair], layer.pair_ptr[pair + 1]):
-            if layer.successor[e] == state:
-                return e
-        return None
+        after = layer.after(pair)
+        return layer.pair_ptr[pair] + after.index(state) if state in after else None
 
 
 def label(value: Any) -> Any:

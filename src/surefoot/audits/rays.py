@@ -1,14 +1,12 @@
 """The audit's own look at actions with an intensity (spec 9).
 
-Part of the audit: imports nothing of surefoot. An offer is examined at the very intensity that is written, by the
-bounds of its rows there. Of all other actions only this matters: is there an intensity at which they are certified?
-Along a ray every bound is convex, f(α) = affine + ‖w(α)‖ + Σ|k(α)|, so that Newton's steps down from 1 never pass its
-largest root.
+An offer is examined at the intensity that is written. Of all other actions only this matters: is there an intensity at
+which they are certified? Along a ray every bound is convex, f(α) = affine + ‖w(α)‖ + Σ|k(α)|, so Newton's steps down
+from 1 never pass its largest root.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,47 +55,6 @@ def largest_kept(lines: list[list[RayBound]], limits: Any) -> Any:
     """(E,) of every row the least over limits (E, m) of the largest α that one of the bounds keeps; −1 without one."""
     found = [np.max([line.largest(limit) for line in own], axis=0) for own, limit in zip(lines, limits.T, strict=True)]
     return np.min(found, axis=0)
-
-
-@dataclass(frozen=True, eq=False)
-class Opened:
-    """What is certified of the rows of a layer whose actions are rays, by themselves."""
-
-    x: Any  # (rows, d) each pair at an intensity that it surely has, 0 without one
-    sure: list[bool]  # per row
-    possible: list[bool]
-
-    def kept(self, side: float) -> list[bool]:
-        """Per row: does it keep every limit at an intensity of its pair? side 1: surely, −1: possibly."""
-        return self.sure if side > 0.0 else self.possible
-
-
-def opened(
-    ends: tuple[Any, Any],
-    pair_of: Any,
-    limits: Any,
-    lines: Callable[[Any, Any], list[list[RayBound]]],
-    bounds: Callable[[Any], tuple[Any, Any]],
-) -> Opened:
-    """``ends`` (rows, d) at 0 and at 1, ``pair_of`` (rows,), ``limits`` (m,), ``bounds`` of rows: (upper, slop).
-
-    A pair is surely certified at one intensity that all its rows have, and possibly when each row has some.
-    """
-    zero, one = ends
-    at_zero, at_one = bounds(zero), bounds(one)
-    slop, along = np.maximum(at_zero[1], at_one[1]), lines(zero, one)
-    possible = (largest_kept(along, limits + slop) >= 0.0) | np.all(at_zero[0] - at_zero[1] <= limits, axis=1)
-    found = largest_kept(along, limits - 1.5 * slop)
-    alpha = np.ones(int(pair_of.max()) + 1)
-    np.minimum.at(alpha, pair_of, np.maximum(found, 0.0))
-    x = mixed(zero, one, alpha[pair_of])
-    upper, off = bounds(x)
-    fails = np.zeros(len(alpha), bool)
-    np.logical_or.at(fails, pair_of, ~np.all(upper + off <= limits, axis=1))
-    closed = fails[pair_of]  # then at intensity 0, or not at all
-    x = np.where(closed[:, None], zero, x)
-    sure = np.where(closed, np.all(at_zero[0] + at_zero[1] <= limits, axis=1), True)
-    return Opened(x, sure.tolist(), (possible | sure).tolist())
 
 
 def mixed(zero: Any, one: Any, alpha: Any) -> Any:

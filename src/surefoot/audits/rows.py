@@ -1,8 +1,5 @@
-"""The audit's own transcription of spec 3 (rows, and ridges): what is left of rows to learn, and what follows from them
-before any data.
-
-Part of the audit: imports nothing of surefoot.
-"""
+"""The audit's own transcription of spec 3 (rows and ridges): what is left to learn of rows, and what follows from them
+before any data."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ import numpy as np
 
 from surefoot.audits.problem import Knowledge, Problem, norms_alone
 
-MOST_ROWS = 100_000  #: of one table that N is the mean of; of a larger one every so many
+MOST_ROWS = 100_000  #: of one table that enter N's mean; a larger one is thinned
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +72,7 @@ def ridge_ratio(problem: Problem, known: Knowledge) -> float:
 
 
 def _tables(problem: Problem) -> list[tuple[int, Any]]:
-    """By layer the rows that have a cost, of actions with an intensity at 1; of a graph that grows the first ones."""
+    """By layer the rows that have a cost; with an intensity, those at 1; of a graph that grows, those it began with."""
     problem = problem.first or problem
     tables = [(h, layer.x) for h, layer in enumerate(problem.layers)]
     if problem.last_x is not None:
