@@ -9,6 +9,7 @@ import numpy as np
 
 import surefoot as sf
 from surefoot.monitor.monitor import Monitor
+from tests.monitored import told
 
 
 def _plans() -> None:
@@ -22,7 +23,7 @@ def _runs_and_monitors() -> None:
     monitor, steps = Monitor(world.problem, 0.01), world.problem.horizon - 1
     for _ in range(40):  # a second window begins
         for h in range(steps):
-            monitor.observe(h, 0, np.zeros(len(world.problem.limits)))
+            told(monitor, h, 0, *np.zeros(len(world.problem.limits)))
     monitor.restore(monitor.arrays())
 
 

@@ -44,4 +44,5 @@ def chain(
 
 
 def told(monitor: Monitor, h: int, edge: int, *cost: float) -> Alarm | None:
-    return monitor.observe(h, edge, np.array(cost))
+    layer = monitor.problem.graph.layers[h]
+    return monitor.observe(h, layer.cost_features[layer.row_of(edge)], np.array(cost))

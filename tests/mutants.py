@@ -49,15 +49,15 @@ AREAS = {  # area: (what is mutated, the tests that guard it, quick ones first)
         "study/standing.py study/state.py study/opening.py study/snapshots.py study/declaring.py "
         "study/comparing.py study/alarms.py "
         "agents/learner.py agents/blocks/look_ahead.py agents/blocks/place.py model/measured.py",
-        "test_declaring test_study test_study_alarms test_study_opening test_study_answers test_study_durable "
-        "test_study_import test_survivors test_agent_api test_snapshots test_growing_study test_ray_study "
-        "test_plant_study",
+        "test_declaring test_study test_study_alarms test_study_opening test_study_answers test_study_support "
+        "test_study_durable test_study_import test_survivors test_agent_api test_snapshots test_growing_study "
+        "test_ray_study test_plant_study",
     ),
     "monitor": ("monitor/*.py", "test_monitor_evidence test_monitor"),
     "audit": (
         "audits/*.py",
-        "test_declaring test_audit_bounds test_audit_problem test_bombs test_survivors test_audit test_study_answers "
-        "test_study_repeats test_growing_study "
+        "test_declaring test_audit_bounds test_audit_problem test_bombs test_survivors test_audit "
+        "test_study_answers test_study_support test_study_repeats test_growing_study "
         "test_ray_study test_plant_study",
     ),
 }

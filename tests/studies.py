@@ -134,15 +134,9 @@ class Calm(Monitor):
     def __init__(self, problem: sf.Problem, false_alarm: float) -> None:
         self.false_alarm, self.seen = false_alarm, 0
 
-    def observe(self, h: int, edge_index: int, cost: Any) -> Alarm | None:
+    def observe(self, h: int, features: Any, cost: Any) -> Alarm | None:
         self.seen += 1
         return None
-
-    def observe_features(self, h: int, features: Any, cost: Any) -> Alarm | None:
-        return self.observe(h, -1, cost)
-
-    def observe_terminal(self, state_index: int, cost: Any) -> Alarm | None:
-        return self.observe(-1, state_index, cost)
 
     def beyond(self, h: int, cost: Any) -> Alarm | None:
         return None
@@ -159,7 +153,7 @@ class Nervous(Calm):
 
     at: Mapping[int, str] = {}
 
-    def observe(self, h: int, edge_index: int, cost: Any) -> Alarm | None:
+    def observe(self, h: int, features: Any, cost: Any) -> Alarm | None:
         self.seen += 1
         kind = self.at.get(self.seen)
         return None if kind is None else Alarm(kind, f"a {kind} alarm", {"why": kind})

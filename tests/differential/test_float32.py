@@ -16,6 +16,7 @@ from surefoot.estimate import kernels
 from surefoot.monitor.monitor import Monitor
 from tests.alike import AGENTS, assert_same_run, differences, plan_record
 from tests.drawn_worlds import certified_world, paper_world
+from tests.monitored import told
 from tests.narrow import upcast, upcast_world
 from tests.studies import Calm, Plant, Quick, go_on
 
@@ -133,7 +134,7 @@ def test_a_monitor_computes_in_float64(seed: int) -> None:
         monitor, rng = Monitor(problem, 0.01), np.random.default_rng(seed)
         for _ in range(200):
             edge = int(rng.integers(problem.graph.layers[0].n_edges))
-            monitor.observe(0, edge, world.costs[0][edge] + 0.01 * rng.normal(size=len(problem.limits)))
+            told(monitor, 0, edge, *(world.costs[0][edge] + 0.01 * rng.normal(size=len(problem.limits))))
         states.append(monitor.arrays())
     assert not differences(*states)
 

@@ -20,6 +20,7 @@ from surefoot.audits.audit import audit
 from surefoot.monitor.monitor import Monitor
 from tests.differential.compare import problem_of
 from tests.drawn_worlds import world_of
+from tests.monitored import told
 from tests.reference.generate import random_tables
 from tests.reference.lsvi_new import Reference
 from tests.reference.tables import Tables
@@ -143,7 +144,7 @@ def test_a_monitor_raises_the_same_alarms_in_all_units(name: str, base: float, t
             edge = int(rng.integers(len(world.costs[0])))
             beyond = np.abs(world.costs[0][edge]) * (truth - 1.0) * (t >= 40)
             cost = world.costs[0][edge] + beyond * 10 + scales * rng.standard_normal(len(scales))
-            alarm = monitor.observe(0, edge, cost)
+            alarm = told(monitor, 0, edge, *cost)
             alarms.append(None if alarm is None else (alarm.kind, alarm.details["limit"]))
         found.append(alarms)
         assert any(alarms) or truth == 1.0

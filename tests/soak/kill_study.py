@@ -57,7 +57,7 @@ class Inquest:
     def hold(self) -> None:
         """Everything acknowledged is there; nothing was offered in two ways."""
         name = self._path / journals.NAME
-        end = journals.scan(name, FileLayer()).size  # what is behind was not written to its end
+        end = journals.scan(name, FileLayer()).end.size  # what is behind was not written to its end
         kept = [line.record(name) for line in journals.read_lines(name, FileLayer(), end=end)]
         asked = {r["ask"]: r for r in kept if r["kind"] == "ask"}
         told = {r["ask"]: r for r in kept if r["kind"] == "tell"}

@@ -23,7 +23,7 @@ from surefoot.monitor.mixture_kernels import weigh
 from surefoot.monitor.monitor import Monitor
 from surefoot.monitor.window_kernels import add_measurement, begin_due
 from surefoot.streams import stream
-from tests.monitored import chain
+from tests.monitored import chain, told
 
 pytestmark = pytest.mark.statistical
 
@@ -127,7 +127,7 @@ def test_the_compiled_loop_is_the_monitor(seed: int) -> None:
     cost[500:] += 0.1
     monitor, seen = Monitor(problem, 1e-200), []
     for h, e, c in zip(rows.layer.tolist(), rows.edge.tolist(), cost, strict=True):
-        assert monitor.observe(h, e, c) is None
+        assert told(monitor, h, e, *c) is None
         seen.append(monitor.log_evidence)
     assert track(Monitor(problem, 1e-200), rows, cost).tolist() == seen
 

@@ -35,14 +35,14 @@ def test_alarm_is_raised_exactly_at_the_threshold(seed: int) -> None:
     problem, rows = drifting(seed)
     monitor, track = Monitor(problem, 1e-280), []
     for e, cost in rows:
-        assert monitor.observe(0, e, cost) is None
+        assert told(monitor, 0, e, *cost) is None
         track.append(monitor.log_evidence)
     records = [t for t in range(1, len(track)) if track[t] > max(track[:t]) and 3 < track[t] < 500]
     assert len(records) > 5
     for t in records[:: len(records) // 5]:
         for alpha, alarmed in ((2 * math.exp(-track[t] + 1e-9), True), (2 * math.exp(-track[t] - 1e-9), False)):
             again = Monitor(problem, alpha)
-            raised = [again.observe(0, e, cost) for e, cost in rows[: t + 1]]
+            raised = [told(again, 0, e, *cost) for e, cost in rows[: t + 1]]
             assert not any(raised[:-1])
             assert (raised[-1] is not None) == alarmed
 
@@ -54,13 +54,13 @@ def test_measurements_that_the_model_test_does_not_see_hold_nothing_up(doubted: 
     monitor = Monitor(problem, ALPHA)
     for _, cost in rows[:doubted]:
         assert monitor.beyond(0, cost) is None
-    assert any(monitor.observe(0, e, cost) for e, cost in rows[doubted:])
+    assert any(told(monitor, 0, e, *cost) for e, cost in rows[doubted:])
 
 
 def test_residual_alarm_says_what_where_and_since_when(seed: int) -> None:
     problem, rows = drifting(seed)
     monitor = Monitor(problem, ALPHA)
-    alarm = next(found for e, cost in rows if (found := monitor.observe(0, e, cost)))
+    alarm = next(found for e, cost in rows if (found := told(monitor, 0, e, *cost)))
     assert alarm.kind == "residual"
     assert "'c'" in alarm.message
     assert json.loads(json.dumps(alarm.details, allow_nan=False)) == alarm.details
@@ -298,16 +298,16 @@ def test_restored_monitor_goes_on_bit_for_bit(seed: int) -> None:
     for cut in (0, 1, 31, 32, 33, 150):
         first, second = Monitor(problem, ALPHA), Monitor(problem, ALPHA)
         for e, cost in rows[:cut]:
-            first.observe(0, e, cost)
+            told(first, 0, e, *cost)
         saved = first.arrays()
         assert all(array.ndim in (1, 2) and array.dtype in (np.float64, np.int64) for array in saved.values())
         second.restore({name: array.copy() for name, array in saved.items()})
         for e, cost in rows[cut:]:
-            assert first.observe(0, e, cost) == second.observe(0, e, cost)
+            assert told(first, 0, e, *cost) == told(second, 0, e, *cost)
         for name, array in first.arrays().items():
             assert array.tobytes() == second.arrays()[name].tobytes()
     for e, cost in rows:
-        whole.observe(0, e, cost)
+        told(whole, 0, e, *cost)
     assert whole.log_evidence == second.log_evidence
 
 
@@ -324,7 +324,7 @@ def test_state_that_does_not_fit_is_refused_and_changes_nothing(damage: Callable
     problem, rows = drifting(seed)
     monitor = Monitor(problem, ALPHA)
     for e, cost in rows[:50]:
-        monitor.observe(0, e, cost)
+        told(monitor, 0, e, *cost)
     before, broken = monitor.arrays(), monitor.arrays()
     damage(broken)
     with pytest.raises(InvalidInput, match="does not fit"):
@@ -350,14 +350,8 @@ def test_a_sum_that_is_no_number_counts_against_the_model(name: str, noise: floa
 def test_a_cost_that_is_none_is_refused_and_changes_nothing(cost: list[float]) -> None:
     monitor = Monitor(chain(np.ones((1, 1)), Limit("c", bound=9.0, noise=0.1, norm=1.0), horizon=2), ALPHA)
     with pytest.raises(InvalidInput, match="finite"):
-        monitor.observe(0, 0, np.array(cost))
+        told(monitor, 0, 0, *cost)
     assert monitor.measurements == 0
-
-
-def test_last_states_without_a_cost_are_refused() -> None:
-    monitor = Monitor(chain(np.ones((1, 1)), Limit("c", bound=9.0, noise=0.1, norm=1.0), horizon=2), ALPHA)
-    with pytest.raises(InvalidInput, match="no terminal cost"):
-        monitor.observe_terminal(0, np.array([0.1]))
 
 
 @pytest.mark.parametrize("level", [0.0, 1.0, -0.1, math.nan])

@@ -157,16 +157,10 @@ def test_evidence_equals_its_definition(name: str, seed: int) -> None:
         if t == 100:
             gamma = gamma + 0.3
         h = int(rng.integers(last + (terminal is not None)))
-        if h == last:
-            e = int(rng.integers(6))
-            x = terminal[e]
-            cost = gamma @ x + 0.1 * rng.standard_normal(m)
-            monitor.observe_terminal(e, cost)
-        else:
-            e = int(rng.integers(len(problem.graph.layers[h].successor)))
-            x = problem.graph.layers[h].cost_features[e]
-            cost = gamma @ x + 0.1 * rng.standard_normal(m)
-            monitor.observe(h, e, cost)
+        table = terminal if h == last else problem.graph.layers[h].cost_features
+        x = table[int(rng.integers(len(table)))]
+        cost = gamma @ x + 0.1 * rng.standard_normal(m)
+        monitor.observe(h, x, cost)
         definition.add(h, x, cost)
         if t < 3 or t in (31, 32, 33, 63, 64, 65) or t % 10 == 0:
             assert monitor.log_evidence == pytest.approx(definition.log_evidence(), rel=1e-8, abs=1e-7), t
@@ -184,7 +178,7 @@ def test_with_many_features_shifts_are_looked_for_less_often(seed: int) -> None:
             gamma = rng.uniform(-0.2, 0.2, 40)
         e = int(rng.integers(60))
         cost = np.array([features[e] @ gamma + 0.1 * rng.standard_normal()])
-        monitor.observe(0, e, cost)
+        monitor.observe(0, features[e], cost)
         definition.add(0, features[e], cost)
         if t in (31, 64, 65, 150, 151, 152, 199, 200):
             expected = definition.log_evidence(stride=4)
@@ -224,10 +218,10 @@ def test_a_window_that_begins_knows_nothing_of_what_was_before(seed: int) -> Non
     old = Monitor(problem, 1e-9)
     rows = [(1, int(rng.integers(4)), rng.uniform(0, 0.5, 2)) for _ in range(97)]
     for t, row in enumerate(rows, 1):
-        old.observe(*row)
+        told(old, row[0], row[1], *row[2])
         if t in (33, 97):
             new = Monitor(problem, 1e-9)
-            new.observe(*row)
+            told(new, row[0], row[1], *row[2])
             room, fresh = (monitor._windows._asdict() for monitor in (old, new))
             assert (room["start"][1], fresh["start"][0]) == (t - 1, 0)
             for name in set(room) - {"start", "log_weight"}:

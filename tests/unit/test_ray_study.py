@@ -132,9 +132,9 @@ def test_the_monitor_and_its_alarm_know_the_intensity_that_was_played(
     looked: list[Any] = []
 
     class Looking(nervous({1: "limit"})):  # type: ignore[misc]
-        def observe_features(self, h: int, features: Any, cost: Any) -> Any:
+        def observe(self, h: int, features: Any, cost: Any) -> Any:
             looked.append([h, *features])
-            return super().observe_features(h, features, cost)
+            return super().observe(h, features, cost)
 
     with opened(tmp_path / "told.study", declared(), monitor_factory=Looking) as study:
         study.begin()

@@ -9,14 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import surefoot as sf
 from surefoot.audits.audit import audit
 from surefoot.errors import InvalidInput, UnreadableFile
-from surefoot.model.graph import Anchors
 from surefoot.monitor.monitor import Alarm
+from tests.answered import anchored, left_support, promise_of_the_next_offer, waits
 from tests.audited import clean
 from tests.forgery import forge
 from tests.studies import (
@@ -34,23 +33,6 @@ from tests.studies import (
 )
 
 STAMP = "every step"
-
-
-def waits(study: sf.Study, cost: float, after: Any = "s") -> None:
-    """One episode that tells this first; the fallback's action, whatever was offered."""
-    with study.episode("s") as ep:
-        ep.ask()
-        ep.tell(after, cost, action_applied="wait")
-        while not ep.done:
-            ep.ask()
-            ep.tell("s", 0.1, action_applied="wait")
-
-
-def promise_of_the_next_offer(study: sf.Study) -> dict[str, Any]:
-    with study.episode("s") as ep:
-        certificate = ep.ask().certificate
-        ep.abort("enough")
-    return certificate
 
 
 def raised_limit(opened: Any, world: sf.World, cost: float = 0.9) -> sf.Study:
@@ -261,168 +243,6 @@ def test_noise_in_the_file_that_explains_nothing_is_found(opened: Any, path: Pat
         sf.Study.open(path, files=Quick())
 
 
-# --- a wider support ------------------------------------------------------------------------------------
-
-
-def left_support(opened: Any, world: sf.World) -> sf.Study:
-    study = learnt(opened(), world, 25)
-    with study.episode("s") as ep:
-        assert ep.ask().action == "heat"
-        ep.tell("cold", 0.2)
-    return study
-
-
-def test_a_support_that_holds_the_transition_brings_the_promise_back(opened: Any, path: Path, world: sf.World) -> None:
-    study = left_support(opened, world)
-    rows = study.status()["cost_rows"]
-    wider = kettle(wider=True).problem
-    n = len(lines_of(path))
-    study.acknowledge("it may stay cold", problem=wider)
-    assert records_of(path)[-1]["changes"] == ["wider support"]
-    assert study.problem.digest == wider.digest
-    assert study.status()["cost_rows"] == rows
-    assert promise_of_the_next_offer(study)["restored"] == {"record": n, "by": ["wider support"]}
-    study.begin("s")
-    offer = study.ask()
-    assert offer.action == "heat"  # the data are still there
-    assert "cold" in [after["state"] for after in offer.certificate["successors"]]
-    assert study.tell(offer.ask_id, "cold", 0.2).alarm is None
-    study.abort("enough")
-    assert study.status()["cost_rows"][0] == rows[0] + 1
-    go_on(study, Plant(kettle(wider=True), 3), study.standing.episodes + 8)
-    state = fingerprint(study)
-    study.close()
-    assert fingerprint(opened()) == state
-    assert clean(path).promise == f"every step since record {n} (wider support)"
-
-
-def uneven(reach: int) -> sf.Problem:
-    """Intervals of other widths: whoever adds rows changes what their ridges would be multiplied by."""
-    return sf.Problem.from_functions(
-        horizon=2,
-        start=0,
-        actions=lambda h, s: ["stay", "go"],
-        successors=lambda h, s, a: [0] if a == "stay" else list(range(reach)),
-        reward=lambda h, s, a: 0.5 if a == "go" else 0.0,
-        cost_features=lambda h, s, a, s2: [1.0, s2 / 2],
-        transition_features=lambda h, s, a, s2: [1.0 if a == "stay" else 0.5 * (s2 < 2)],
-        fallback=lambda h, s: "stay",
-        limits=[
-            sf.Limit("strain", bound=0.9, noise=0.1, prior=[(0, 0.4), (0, 2.0)]),
-            sf.Limit("heat", bound=2.0, noise=0.1, norm=1.0),
-        ],
-    )
-
-
-def test_data_survive_a_wider_support_with_a_prior(path: Path) -> None:
-    """Ridges and their ratios are constants of the study: rows that come later choose none anew (spec 3)."""
-    narrow, wide = uneven(2), uneven(3)
-    first, other = (sf.LsviNew(problem).constants["ridge_ratios"] for problem in (narrow, wide))
-    assert first[0] != other[0]
-    assert first[1] == other[1] == 1.0
-    study = sf.Study.open(path, narrow, files=Quick(), monitor_factory=Calm, snapshot_every=5)
-
-    def play(episodes: int, after: int) -> None:
-        for i in range(episodes):
-            study.begin()
-            offer = study.ask()
-            study.tell(offer.ask_id, after * (offer.action == "go"), [0.2 + i / 1000, 0.1])
-
-    play(9, 1)
-    study.begin()
-    study.tell(study.ask().ask_id, 2, [0.4, 0.1], action_applied="go")
-    study.acknowledge("it goes further", problem=wide)
-    assert study.status()["cost_rows"] == [9, 0, 9, 0]
-    assert records_of(path)[-1]["constants"]["ridge_ratios"] == first
-    assert study.standing.agent.costs.families[0].ratio == first[0]
-    play(9, 2)
-    state = fingerprint(study)
-    study.close()
-    clean(path)
-    for _ in range(2):  # from a snapshot, and from the first record on
-        study = sf.Study.open(path, files=Quick(), monitor_factory=Calm)
-        assert fingerprint(study) == state
-        study.close()
-        for file in (path / "snapshots").iterdir():
-            file.unlink()
-    n = next(record["n"] for record in records_of(path) if record["kind"] == "acknowledge")
-    for at, ratios in ((0, other), (n, other), (n, first[:1]), (n, [0.0, 1.0])):
-        kept = (path / "journal.jsonl").read_bytes()
-        forge(path, lambda found, at=at, ratios=ratios: found[at]["constants"].update(ridge_ratios=ratios))
-        assert any("multiplied" in finding.what for finding in audit(path).exceptions), (at, ratios)
-        (path / "journal.jsonl").write_bytes(kept)
-    study = sf.Study.open(path, files=Quick(), monitor_factory=Calm)
-    study.begin()
-    study.tell(study.ask().ask_id, 7, [0.4, 0.1], action_applied="go")
-    study.acknowledge("mended", discard_data=True)
-    assert records_of(path)[-1]["constants"]["ridge_ratios"] == other  # before any data of its own
-    study.close()
-    clean(path)
-
-
-def _limit(problem: sf.Problem, **changed: Any) -> sf.Problem:
-    return replace(problem, limits=(replace(problem.limits[0], **changed),))
-
-
-def _other_feature(problem: sf.Problem) -> sf.Problem:
-    first = problem.graph.layers[0]
-    moved = replace(first, cost_features=first.cost_features * 0.5)
-    return replace(problem, graph=replace(problem.graph, layers=(moved, *problem.graph.layers[1:])))
-
-
-def _other_fallback(problem: sf.Problem) -> sf.Problem:
-    first = problem.graph.layers[0]
-    other = replace(first, fallback=first.fallback + np.array([1, 0]))
-    return replace(problem, graph=replace(problem.graph, layers=(other, *problem.graph.layers[1:])))
-
-
-NARROWER: dict[str, tuple[Callable[[sf.Problem], sf.Problem], str]] = {
-    "a larger bound": (lambda problem: _limit(problem, bound=0.9), "other limits"),
-    "smaller noise": (lambda problem: _limit(problem, noise=0.01), "noise 0.01, it was 0.05"),
-    "a smaller norm": (lambda problem: _limit(problem, norm=1.0), "norm 1, it was 3"),
-    "other features": (_other_feature, "other cost_features of step 0"),
-    "another fallback": (_other_fallback, "another action of the fallback"),
-    "a start less": (lambda problem: replace(problem, graph=replace(problem.graph, starts=np.array([0]))), "start"),
-    "an anchor": (lambda problem: anchored(problem), "another anchor"),
-}
-
-
-@pytest.mark.parametrize("name", NARROWER)
-def test_a_declaration_takes_nothing_back(opened: Any, path: Path, world: sf.World, name: str) -> None:
-    narrow, words = NARROWER[name]
-    study = left_support(opened, world)
-    before = lines_of(path)
-    with pytest.raises(InvalidInput, match=f"keeps what the study has declared.*{words}"):
-        study.acknowledge("other knowledge", problem=narrow(kettle(wider=True).problem))
-    with pytest.raises(InvalidInput, match="keeps what the study has declared"):
-        study.acknowledge("another plant", problem=sf.worlds.make("thermal/testing").problem, discard_data=True)
-    assert lines_of(path) == before
-    assert sorted(item.name for item in path.iterdir() if "problem" in item.name) == ["problem.json"]
-    study.acknowledge("it may stay cold", problem=kettle(wider=True).problem)
-    study.close()
-    n = len(before)
-    other = narrow(kettle(wider=True).problem)
-    other.save(path / f"problem-{n}.json")
-    forge(path, lambda found: found[n].update(problem=other.digest))
-    said = " ".join(finding.what for finding in audit(path).exceptions)
-    assert "takes something back" in said or "the fallback has no action" in said
-
-
-def test_a_transition_seen_twice_belongs_to_the_support(opened: Any, path: Path, world: sf.World) -> None:
-    study = left_support(opened, world)
-    study.acknowledge("a slip of the pen", discard_data=True)
-    waits(study, 0.1, "cold")  # of another action
-    study.acknowledge("a slip as well", discard_data=True)
-    waits(study, 0.1, "cold")
-    with pytest.raises(InvalidInput, match="does not answer it a second time"):
-        study.acknowledge("once more", discard_data=True)
-    study.close()
-    study = opened()
-    with pytest.raises(InvalidInput, match="does not answer it a second time"):
-        study.acknowledge("once more", discard_data=True)
-    assert clean(path).promise.startswith("none")
-
-
 # --- what disproves nothing -----------------------------------------------------------------------------
 
 
@@ -469,11 +289,6 @@ def test_an_operator_who_exceeds_a_limit_with_a_certified_action_disproves_it(
 
 
 # --- after a discard ------------------------------------------------------------------------------------
-
-
-def anchored(problem: sf.Problem) -> sf.Problem:
-    anchor = Anchors(np.array([[0.1]]), np.array([[0.1]]), np.zeros((1, 1)))
-    return replace(problem, graph=replace(problem.graph, anchors=(anchor,) * problem.horizon))
 
 
 @pytest.mark.parametrize("trusted", [False, True])
@@ -544,7 +359,7 @@ def test_no_plan_is_made_by_the_record_that_raises_an_alarm(opened: Any, world: 
 class Early(Calm):
     """Raises an alarm at the beginning of an episode."""
 
-    def observe(self, h: int, edge_index: int, cost: Any) -> Any:
+    def observe(self, h: int, features: Any, cost: Any) -> Any:
         self.seen += 1
         return Alarm("residual", "a residual alarm", {}) if h == 0 and self.seen >= 20 else None
 

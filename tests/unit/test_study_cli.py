@@ -167,7 +167,7 @@ def test_refusals_are_one_line_and_exit_code_2(cli: Cli, tmp_path: Path) -> None
         ({"ask_id": offer["ask_id"], "next_state": "s", "cost": 0.1, "colour": "red"}, "does not take this: 'colour'"),
         ({"ask_id": "?", "next_state": "s", "cost": 0.1}, "not an ask id"),
         ({"ask_id": offer["ask_id"], "next_state": {}, "cost": 0.1}, "label cannot be used"),
-        (b'{"cost": 1, "cost": 2}', "an entry is there twice"),
+        (b'{"cost": 1, "cost": 2}', "an entry occurs twice"),
     ):
         assert fault in cli.refused("tell", stdin=stdin)
     assert cli("ask") == offer

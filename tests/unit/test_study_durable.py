@@ -84,10 +84,10 @@ BAD = 0.2125
 class Broken(Calm):
     """A monitor that cannot compute with some numbers."""
 
-    def observe(self, h: int, edge_index: int, cost: Any) -> Any:
+    def observe(self, h: int, features: Any, cost: Any) -> Any:
         if cost[0] in (BAD, 1e3):
             raise ZeroDivisionError("division by zero")
-        return super().observe(h, edge_index, cost)
+        return super().observe(h, features, cost)
 
 
 def told(study: sf.Study, cost: float) -> sf.Study:
@@ -185,7 +185,7 @@ def test_a_replay_that_fails_where_the_study_did_not_opens_in_safe_mode(
 
 def test_what_a_monitor_says_in_numbers_without_end_is_written_as_text(opened: Any, path: Path) -> None:
     class Shouting(Calm):
-        def observe(self, h: int, edge_index: int, cost: Any) -> Any:
+        def observe(self, h: int, features: Any, cost: Any) -> Any:
             return Raised("limit", 0, "!", {"x": [float("inf"), float("nan")]})
 
     study = opened(monitor_factory=Shouting)
@@ -241,7 +241,7 @@ def test_a_call_that_is_interrupted_between_the_journal_and_the_state_is_finishe
     """The tell is on disk. Whatever came next would be written for a state that does not know of it."""
 
     class Interrupted(Calm):
-        def observe(self, h: int, edge_index: int, cost: Any) -> Any:
+        def observe(self, h: int, features: Any, cost: Any) -> Any:
             raise KeyboardInterrupt
 
     study = opened(monitor_factory=Interrupted)

@@ -18,7 +18,7 @@ _HUGE = 1e300  # in place of an infinite logarithm
 
 
 class Verdict(NamedTuple):
-    """The mixture's logarithm, and the part of it that says most."""
+    """The mixture's logarithm, and its largest part."""
 
     log_evidence: float
     limit: int
@@ -31,7 +31,7 @@ NOTHING = Verdict(-math.inf, UNUSED, UNUSED, ALL, SHIFT)
 
 
 class Sum(NamedTuple):
-    """exp(top)·total, and what the largest term stands for."""
+    """exp(top)·total, and what its largest term is."""
 
     top: float
     total: float
@@ -56,8 +56,7 @@ def _with(mix: Sum, value: float, limit: int, window: int, regression: int, shar
 @compiled
 def weigh(windows: Windows, declared: DeclaredModel, shifted: int) -> Verdict:
     """The mixture of scatter, over all limits with noise, windows, shares and regressions, with ½, and of shifts in
-    regression ``shifted``, over limits and windows, with ½; these are left out where it is UNUSED.
-    """
+    regression ``shifted``, over limits and windows, with ½; without shifts if that is UNUSED."""
     mix = Sum(-np.inf, 0.0, UNUSED, UNUSED, ALL, SHIFT)
     noises, shares, regressions = declared.noises, declared.shares, windows.rows.shape[1]
     noisy = 0
@@ -85,16 +84,7 @@ def weigh(windows: Windows, declared: DeclaredModel, shifted: int) -> Verdict:
 
 
 @compiled
-def _scatter(
-    mix: Sum,
-    windows: Windows,
-    w: int,
-    j: int,
-    k: int,
-    s: float,
-    noise: float,
-    weight: float,
-) -> Sum:
+def _scatter(mix: Sum, windows: Windows, w: int, j: int, k: int, s: float, noise: float, weight: float) -> Sum:
     """The sum with E of all regressions together and of each alone, half and half (item 4)."""
     regressions = windows.rows.shape[1]
     together = 0.0

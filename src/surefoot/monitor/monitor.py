@@ -6,15 +6,15 @@ limit j has mean zero and is sub-Gaussian with scale σ_j, and let the true cost
 probability at most α/2, over the whole study, whatever actions are played and however long it runs. If moreover every
 true cost keeps its limit, the *limit test* ever raises one with probability at most α/2. α is ``false_alarm``.
 
-**Limit test.** A good policy rides the limit, so a measurement above it proves nothing; one far above it does.
-Measurement number t raises an alarm when for some j
+**Limit test.** A good policy stays close to its limit, so a measurement slightly above it proves nothing; one far above
+it does. Measurement number t raises an alarm if for some j
 
     measured_j > bound_j + σ_j q_t + 10⁻⁹ of the limit's scale,      q_t = √( 2 log( π² t² m / (6·α/2) ) )
 
 By the sub-Gaussian tail P(ξ > σq) ≤ exp(−q²/2), the chance of this at t is at most m·exp(−q_t²/2) = (α/2)·6/(π²t²),
 and the sum over all t ≥ 1 is α/2. (The past may decide whether there is a measurement t; the bound is conditional.)
 
-**Model test.** Standardising residuals is not sound: ridge residuals are biased. The following is.
+**Model test.** Standardising residuals would not be sound, since ridge residuals are biased. The following is.
 
 1.  *One measurement.* For a fixed number η and 0 < s < 1,  E exp(s(ξ+η)²/2σ²) ≤ (1−s)^(−1/2) exp(sη²/(2σ²(1−s))).
     Proof: with g standard normal and independent, exp(v²/2) = E_g exp(gv). Put v = √s(ξ+η)/σ and exchange the
@@ -29,7 +29,7 @@ and the sum over all t ≥ 1 is α/2. (The past may decide whether there is a me
 
     is a nonnegative supermartingale that starts from 1: by item 1 every factor has conditional mean at most 1.
 
-3.  *What can be seen of it.* For every λ ≥ 0 the least ridge objective of the rows of one regression is at most its
+3.  *What is observed of it.* For every λ ≥ 0 the least ridge objective of the rows of one regression is at most its
     value at the true γ:  RSS_λ = min_γ′ Σ(y−⟨γ′,z⟩)² + λ‖γ′‖² ≤ Σ(ξ+η)² + λL².  So with any finite set of ridges
 
         D = max( 0, max_λ RSS_λ − λL² ) ≤ Σ(ξ+η)²
@@ -44,54 +44,53 @@ and the sum over all t ≥ 1 is α/2. (The past may decide whether there is a me
 
     The rows of one step alone are rows too, and give an E of their own: better where a single step has changed.
 
-5.  *Shifts.* When a new γ takes over, its rows scatter no more than the old ones; only together they do. So, for a
-    fixed moment τ, let θ_P and θ_N be fixed vectors and f_i = ⟨θ_P, z_i⟩ up to τ, ⟨θ_N, z_i⟩ after it. Then
+5.  *Shifts.* When γ changes, the new rows scatter no more than the old ones; only both together do. So, for a fixed
+    moment τ, let θ_P and θ_N be fixed vectors and f_i = ⟨θ_P, z_i⟩ up to τ, ⟨θ_N, z_i⟩ after it. Then
     Π exp(f_i ξ_i/σ² − f_i²/2σ²) is a nonnegative supermartingale that starts from 1 (sub-Gaussian noise, and f_i is
     known before ξ_i), and so is its mean W_t over independent θ_P, θ_N ~ N(0, σ²/κ·I). With G = Σ zzᵀ, A = G + κI and
     S = Σ zξ, each over the rows up to τ (P) and after it (N), that Gaussian integral is
 
         W_t = exp( (‖S_P‖²_{A_P⁻¹} + ‖S_N‖²_{A_N⁻¹})/2σ² − ½ log det(I + G_P/κ) − ½ log det(I + G_N/κ) )
 
-    S is not seen, but S′(γ) = Σ z(y − ⟨γ,z⟩) is Σ z(ξ+η) at the true γ, and ‖Σ zη‖_{A⁻¹} ≤ √Σb² (Cauchy–Schwarz, and
-    ZA⁻¹Zᵀ ≼ I). With F = min over ‖γ‖ ≤ L of ‖S′_P(γ)‖²_{A_P⁻¹} + ‖S′_N(γ)‖²_{A_N⁻¹} the triangle inequality gives
-    √F − √Σb² ≤ (‖S_P‖² + ‖S_N‖²)^½. So W_t with max(0, √F − √Σb²)² in place of ‖S_P‖² + ‖S_N‖² is a lower bound.
-    (F is bounded from below as in item 3: min_γ F(γ) + λ‖γ‖², less λL².)
+    S is not observed, but S′(γ) = Σ z(y − ⟨γ,z⟩) is Σ z(ξ+η) at the true γ, and ‖Σ zη‖_{A⁻¹} ≤ √Σb² (Cauchy–Schwarz,
+    and ZA⁻¹Zᵀ ≼ I). With F = min over ‖γ‖ ≤ L of ‖S′_P(γ)‖²_{A_P⁻¹} + ‖S′_N(γ)‖²_{A_N⁻¹} the triangle inequality gives
+    √F − √Σb² ≤ (‖S_P‖² + ‖S_N‖²)^½. So W_t with max(0, √F − √Σb²)² in place of ‖S_P‖² + ‖S_N‖² is a lower bound. (F is
+    bounded from below as in item 3: min_γ F(γ) + λ‖γ‖², less λL².)
 
-6.  *Mixture.* A sum of nonnegative supermartingales with weights that add up to at most 1 is one that starts from at
-    most 1, and leaving terms out, at any time, keeps what is left below it. Mixed are: scatter (items 1-4) with ½ and
-    shifts (item 5) with ½; the noisy limits j, evenly (their noises may depend on each other; no product is taken over
-    j); for scatter, s ∈ {0.75, 0.3, 0.1, 0.03}, evenly (a large s sees few wild rows, a small one many that are
-    slightly wrong), and all steps together with ½, single steps with ½ between them; for shifts, single regressions, of
-    which only the one just told is looked at; and start times τ, or a clean past would hide a drift. A window is
-    left out until it starts. One starts at 0, weighs ½ and never ends; it knows no shift. Further ones start at every
-    multiple τ = (2i+1)·2^v of 2^5, weigh ½·1/((v−4)(v−3))·1/((i+1)(i+2)), which adds up to ½ over v ≥ 5 and i ≥ 0 (for
-    shifts doubled, as the first one has none), and are left out from the age of 2^(v+1) on, when the next one of the
-    same v starts. So after t ≥ 32 measurements there are at most log₂ t − 3 windows, and for every power of two a from
-    32 to t/4 one of them has an age in [a, 4a).
+6.  *Mixture.* A sum of nonnegative supermartingales, with weights that add up to at most 1, is again one that starts
+    from at most 1, and leaving out terms at any time only lowers it. The mixture is over: scatter (items 1-4) with ½
+    and shifts (item 5) with ½; the noisy limits j, evenly (their noises may depend on each other; no product is taken
+    over j); for scatter, s ∈ {0.75, 0.3, 0.1, 0.03}, evenly (a large s detects a few wild rows, a small one many that
+    are slightly wrong), and all steps together with ½, single steps with ½ between them; for shifts, single
+    regressions, of which only the one just told is looked at; and start times τ, or a clean past would hide a drift. A
+    window is left out until it starts. The first one starts at 0, weighs ½, never ends and has no shift. Further ones
+    start at every multiple τ = (2i+1)·2^v of 2^5, weigh ½·1/((v−4)(v−3))·1/((i+1)(i+2)), which adds up to ½ over v ≥ 5
+    and i ≥ 0 (for shifts doubled, as the first one has none), and are left out from the age of 2^(v+1) on, when the
+    next one of the same v starts. So after t ≥ 32 measurements there are at most log₂ t − 3 windows, and for every
+    power of two a from 32 to t/4 one of them has an age in [a, 4a).
 
 7.  *Ville.* A nonnegative supermartingale that starts from at most 1 ever reaches 2/α with probability at most α/2.
-    The alarm is raised when the mixture, which lies below one, reaches 2/α.
+    The alarm is raised when the mixture, which is at most one of these, reaches 2/α.
 
 8.  *Rounding.* Rows are rotated into triangles, which is backward stable: the computed √RSS belongs to data (Z+δZ,
     y+δy) whose columns are off by at most c·(n+d)·ε of their length, so that it exceeds the exact bound of item 3 by at
-    most c(n+d)ε(L‖Z‖ + ‖y‖). That much, with ‖x‖ ≥ ‖z‖ and c = 16, is taken off before anything is concluded. From √F,
-    where errors of sums Σzy weigh, c(√n+d)ε(L‖Z‖² + ‖Z‖‖y‖)·√(2/κ) is taken off: n roundings of either sign add up to
-    about √n (Higham and Mary 2019). What overflows, or is no number at all, counts
-    against the model.
+    most c(n+d)ε(L‖Z‖ + ‖y‖). That much, with ‖x‖ ≥ ‖z‖ and c = 16, is subtracted first. From √F, where errors of sums
+    Σzy matter, c(√n+d)ε(L‖Z‖² + ‖Z‖‖y‖)·√(2/κ) is subtracted: n roundings of either sign add up to about √n (Higham and
+    Mary 2019). An overflow or a NaN counts against the model.
 
-9.  *Offsets that an episode shares* (``episode_noise`` τ). Given all before an episode its measurements have mean zero
-    and the scale √(σ² + τ²), which stands for σ in both tests; but one of them tells about the next. So the model test
-    is told one row of each episode, at a step fixed before the episode begins, and items 1 to 8 hold for these rows.
-    The limit test adds up the chances of single measurements, and may look at all.
+9.  *Offsets that an episode shares* (``episode_noise`` τ). Given everything before an episode, its noise has mean zero
+    and the scale √(σ² + τ²), which replaces σ in both tests; but one measurement tells something about the next. So the
+    model test sees one row of each episode, at a step fixed before the episode begins, and items 1 to 8 hold for these
+    rows. The limit test adds up the probabilities of single measurements, and may see all of them.
 
 10. *Priors.* γ − m, m the centres, is no longer than the half-widths' length. With y − ⟨m, z⟩ in place of y that is the
-    norm bound of item 3; rows, and their projection, stay as they are declared.
+    norm bound of item 3; rows and their projection stay as declared.
 
-**σ_j = 0.** Then D ≤ Σb² surely, for every window and step, and a larger D is an alarm at once; nothing of α is spent.
-The smallest ridge is (10⁻⁹·max‖x‖)², so that contradictions of about 10⁻⁹ of the largest possible cost are seen.
+**σ_j = 0.** Then D ≤ Σb² surely, for every window and step; a larger D is an alarm at once and costs nothing of α. The
+smallest ridge is (10⁻⁹·max‖x‖)², so that contradictions of about 10⁻⁹ of the largest possible cost are detected.
 
-After an alarm the promise is spent: start again with another Monitor and a fresh share of α. Until then only the limit
-test continues (``beyond``), so that no measurement escapes it.
+After an alarm the promise is used up: start again with another Monitor and a fresh share of α. Until then only the
+limit test continues (``beyond``), so that no measurement escapes it.
 """
 
 from __future__ import annotations
@@ -108,7 +107,7 @@ from surefoot.checks import probability
 from surefoot.errors import InvalidInput
 from surefoot.estimate.families import of_norms
 from surefoot.model.features import FeatureArray
-from surefoot.model.graph import NO_ROW, FloatArray
+from surefoot.model.graph import FloatArray
 from surefoot.model.problem import Problem
 from surefoot.monitor import window_kernels as kernels
 from surefoot.monitor.mixture_kernels import ALL, NOTHING, SHIFT, Verdict, weigh
@@ -133,7 +132,7 @@ class Monitor:
     """Watches every measured cost of a study; the module's docstring says what is tested and proves it."""
 
     def __init__(self, problem: Problem, false_alarm: float) -> None:
-        """``false_alarm``: α, the probability of ever raising an alarm although the plant is as declared."""
+        """``false_alarm``: α, the probability of any alarm ever if the plant is as declared."""
         self.problem = problem
         self.false_alarm = probability("false_alarm", false_alarm)
         self.measurements = 0
@@ -156,33 +155,16 @@ class Monitor:
         self._windows = self._room(1)
         self._verdict = NOTHING
 
-    # --- what is told -----------------------------------------------------------------------------------
-
-    def observe(self, h: int, edge_index: int, cost: FloatArray) -> Alarm | None:
-        """The measured cost (m,) of an edge of decision step h; an alarm, or None if nothing is wrong."""
-        layer = self.problem.graph.layers[h]
-        row = layer.row_of(edge_index)
-        if row == NO_ROW:
-            where = self.problem.naming.at_edge(layer, h, edge_index)
-            raise InvalidInput("the monitor takes one cost row per action", where=where, got="several")
-        return self.observe_features(h, layer.cost_features[row], cost)
-
-    def observe_terminal(self, state_index: int, cost: FloatArray) -> Alarm | None:
-        """The measured cost (m,) of a state of the last step, which must have one."""
-        last = self.problem.graph.terminal
-        if last.cost_features is None or not last.has_cost[state_index]:
-            where = self.problem.naming.at_state(self.problem.horizon - 1, state_index)
-            raise InvalidInput("this state has no terminal cost", where=where)
-        return self.observe_features(self.problem.horizon - 1, last.cost_features[state_index], cost)
+    # --- measurements -----------------------------------------------------------------------------------
 
     def follow(self, problem: Problem) -> None:
-        """Continue with a graph that has grown (spec 9): everything that is tested stays as declared."""
+        """Continue with a graph that has grown (spec 9); what is tested does not change."""
         self.problem = problem
 
     def beyond(self, h: int, cost: FloatArray) -> Alarm | None:
-        """Count one measurement of step h in the limit test alone: in safe mode, when the model is already in doubt."""
+        """Test a measurement of step h against its limit alone, as in safe mode, when the model is already in doubt."""
         values = self._checked(h, cost)
-        self._begin_window()  # which sees the measurements after it, whether or not it sees this one
+        self._begin_window()  # for the measurements after this one
         self.measurements += 1
         return self._limit_alarm(h, values)
 
@@ -192,9 +174,9 @@ class Monitor:
             raise InvalidInput(f"cost must be {self._thresholds.shape[1]} finite numbers", got=repr(cost))
         return values
 
-    def observe_features(self, h: int, row: FeatureArray, cost: FloatArray) -> Alarm | None:
-        """The measured cost (m,) of step h with its features (dc,), such as those at an exact state or an intensity."""
-        x, values = np.asarray(row, np.float64), self._checked(h, cost)
+    def observe(self, h: int, features: FeatureArray, cost: FloatArray) -> Alarm | None:
+        """The measured cost (m,) of step h with its features (dc,); an alarm, or None if nothing is wrong."""
+        x, values = np.asarray(features, np.float64), self._checked(h, cost)
         self._begin_window()
         self.measurements += 1
         if not self._in_model_test(h):
@@ -213,8 +195,8 @@ class Monitor:
         return self._limit_alarm(h, values) or self._contradiction() or self._residual_alarm()
 
     def _in_model_test(self, h: int) -> bool:
-        """With offsets that an episode shares, one row of each is told to the model test (item 9), of a step fixed
-        before it begins. Steps rise within an episode."""
+        """If episodes share offsets, the model test sees one row of each (item 9), at a step fixed before the episode
+        begins. Steps rise within an episode."""
         if not self.problem.shared_offsets:
             return True
         begun, last, told = self._episodes.tolist()
@@ -237,7 +219,7 @@ class Monitor:
         return math.log(2.0 / self.false_alarm)
 
     def quantile(self, t: int) -> float:
-        """q_t: measurement t exceeds its limit by more than q_t noise scales with too small a probability."""
+        """q_t: how many noise scales measurement t may lie above its limit."""
         m = self._thresholds.shape[1]
         return math.sqrt(2.0 * math.log(math.pi**2 * t**2 * m / (3.0 * self.false_alarm)))
 
@@ -323,7 +305,7 @@ class Monitor:
         }
 
     def _scatter(self, w: int, r: int, j: int) -> float:
-        """The root mean square distance from the best admissible fit; the noise scale, or less, if all is well."""
+        """The root mean square distance from the best admissible fit; at most about the noise scale if all is well."""
         excess, rows = self._windows.excess[w, :, j], self._windows.rows[w]
         if r != ALL:
             excess, rows = excess[r : r + 1], rows[r : r + 1]
@@ -343,7 +325,7 @@ class Monitor:
         return kernels.no_windows(n, ridges, 1 if self.problem.stationary_costs else self.problem.horizon, dim, m)
 
     def _begin_window(self) -> None:
-        """The window that starts here, if any; those of a power of two are needed from that number on."""
+        """Begin the window that starts here, if any; make room for it."""
         if self.measurements % (1 << FIRST_LEVEL):
             return
         n = max(1, self.measurements.bit_length() - FIRST_LEVEL + 1)
@@ -367,7 +349,7 @@ class Monitor:
         return state
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Continue from the :meth:`arrays` of a monitor of the same problem; if they do not fit, nothing changes."""
+        """Continue from the :meth:`arrays` of a monitor of the same problem; if these do not fit, nothing changes."""
         try:
             empty = self._room(len(arrays["start"]))
             for name, array in empty._asdict().items():
@@ -385,7 +367,7 @@ class Monitor:
 
 
 def _own_noise(scale: float, shared: float) -> float:
-    """The σ with which √(σ² + τ²) is so large."""
+    """The σ for which √(σ² + τ²) is the scale."""
     return scale if shared == 0.0 else math.sqrt(max(0.0, scale * scale - shared * shared))
 
 

@@ -1,7 +1,7 @@
 """Compiled: did the cost parameter change when a window began? (item 5 of :mod:`surefoot.monitor.monitor`)
 
-The rows before the window (P) and those in it (N) are given a parameter each, γ + θ_P and γ + θ_N, and it is asked how
-much better that explains them than every single γ does. With S = Σ z (y − ⟨γ,z⟩) and A = Σ z zᵀ + κI, for both alike,
+The rows before the window (P) and those in it (N) get a parameter each, γ + θ_P and γ + θ_N. How much better does that
+explain them than any single γ? With S = Σ z (y − ⟨γ,z⟩) and A = Σ z zᵀ + κI, for each of the two,
 
     F = min_γ ‖S_P(γ)‖²_{A_P⁻¹} + ‖S_N(γ)‖²_{A_N⁻¹}
 
@@ -18,7 +18,7 @@ from surefoot.jit import compiled
 from surefoot.model.graph import FloatArray
 from surefoot.monitor.window_kernels import EPSILON, DeclaredModel, Windows, rotate
 
-_MULTIPLIER = 0.01  # of the smallest ridge: what ‖γ‖ ≤ L is weighed with
+_MULTIPLIER = 0.01  # of the smallest ridge: the weight of ‖γ‖ ≤ L
 
 
 @compiled
@@ -34,10 +34,8 @@ def common_fit(windows: Windows, ridge: float, r: int) -> tuple[FloatArray, Floa
 def log_shift(
     windows: Windows, declared: DeclaredModel, w: int, r: int, whole: FloatArray, centres: FloatArray
 ) -> FloatArray:
-    """(m,) log E of a change in regression r when window w began; −∞ where nothing can be said. O(d³).
-
-    ``whole`` and ``centres`` are the :func:`common_fit`.
-    """
+    """(m,) log E of a change in regression r when window w began, −∞ if nothing is known; O(d³). ``whole`` and
+    ``centres`` are the :func:`common_fit`."""
     ridge, prior = declared.ridges[0], declared.prior
     norms, noises = declared.norms, declared.noises
     dim, m = centres.shape
@@ -76,10 +74,8 @@ def log_shift(
 def add_quadratic(
     g: FloatArray, s: FloatArray, prior: float, triangle: FloatArray, fitted: FloatArray, rss: FloatArray
 ) -> float:
-    """Adds ‖s − gδ‖² in the norm of (g + κI)⁻¹ to a least-squares problem in δ; returns log det(I + g/κ).
-
-    With g + κI = CCᵀ its rows are (C⁻¹g | C⁻¹s). g and s are overwritten.
-    """
+    """Adds ‖s − gδ‖² in the norm of (g + κI)⁻¹ to a least-squares problem in δ; returns log det(I + g/κ). With
+    g + κI = CCᵀ its rows are (C⁻¹g | C⁻¹s), which overwrite g and s."""
     dim, m = s.shape
     factor = g.copy()
     for i in range(dim):

@@ -1,11 +1,11 @@
 """Compiled: what the measurements of some windows of time say against the declared model.
 
-The mathematics is in :mod:`surefoot.monitor.monitor`; here are its arrays and one pass over them per measurement.
+The mathematics is in :mod:`surefoot.monitor.monitor`; here are its arrays, and one pass over them per measurement.
 Letters in the shapes: W windows, n ridges, R regressions (one per step, or one for all), d cost features, m limits.
 
-A window keeps, for every ridge λ and regression, the triangle of an orthogonal decomposition of the rows that it has
-seen, with √λ·I as its first rows. A new row (z | y) is rotated into the triangle; what is left of y has no part in
-any fit, and its square is exactly what the new row adds to the least ridge objective:
+A window keeps, for every ridge λ and regression, the triangle of an orthogonal decomposition of its rows, with √λ·I as
+the first ones. A new row (z | y) is rotated into the triangle; the square of what is left of y is exactly what the row
+adds to the least ridge objective:
 
     RSS_λ = min_γ Σ (y − ⟨γ,z⟩)² + λ‖γ‖²  =  Σ (left over y)²  =  Σ (y − ⟨γ̂_before,z⟩)² / (1 + zᵀA_before⁻¹z)
 """
@@ -40,7 +40,7 @@ class DeclaredModel(NamedTuple):
 
 
 class Windows(NamedTuple):
-    """All that is kept of the past; its size depends on the number of windows alone."""
+    """Everything that is kept of the past; its size depends only on the number of windows."""
 
     start: IntArray  # (W,)   measurements before the window's first, UNUSED before it begins
     log_weight: FloatArray  # (W,)   of the window in the mixture
@@ -57,8 +57,8 @@ class Windows(NamedTuple):
 def ridge_grid(noises: FloatArray, norms: FloatArray, longest: float) -> FloatArray:
     """The ridges of item 3, any of which is valid: (σ_j/L_j)²·{1, 100} of every limit, thinned to one per decade.
 
-    Without noise, or with none to speak of, a ridge that no measurement can feel; for L = 0 one that allows no fit.
-    The smallest is at most ‖x‖² of the longest feature: the search for shifts takes it off again.
+    Almost without noise, a ridge too small to matter; for L = 0 one that allows no fit. The smallest is at most ‖x‖² of
+    the longest feature, since the search for shifts subtracts it again.
     """
     square = longest * longest
     wanted = [square]
@@ -100,7 +100,7 @@ def window_of(t: int) -> tuple[int, float]:
 
 @compiled
 def begin_window(windows: Windows, w: int, start: int, weight: float, ridges: FloatArray) -> None:
-    """Window w forgets what it has seen and begins after ``start`` measurements."""
+    """Clear window w; it begins after ``start`` measurements."""
     windows.start[w] = start
     windows.log_weight[w] = math.log(weight)
     windows.triangle[w] = 0.0

@@ -1,13 +1,11 @@
 """Alarms: what each disproves, and what answers it.
 
-"cost", "plan"               a person's reason: a cost that is not finite, and a plan that cannot be computed, disprove
-                             nothing
-"limit"                      a noise scale that explains the measurement, or all data discarded; of an action that was
-                             not certified, an operator's or a logged one, a reason is enough
-"successor"                  a support that holds the transition; or, once for each transition, all data discarded (it
-                             was a typing error, or the plant has been repaired; seen again, it belongs to the
-                             support). Of a plant only the latter: its functions cannot be declared anew
-"residual", "contradiction", "computation"      all data discarded: what was learnt cannot be trusted any more
+"cost", "plan"      a person's reason: a cost that is not finite, or a plan that cannot be computed, disproves nothing
+"limit"             a noise scale that explains the measurement, or all data discarded; if the action was not certified
+                    (an operator's or a logged one), a reason is enough
+"successor"         a support with this transition; or, once for each transition, all data discarded (a typing error, or
+                    the plant was repaired). For a plant only the latter: its functions cannot be declared again
+any other kind      all data discarded: what was learned cannot be trusted any more
 
 All but the first row disprove what was declared: the promise ends, and returns with the answer.
 """
@@ -39,7 +37,6 @@ class Raised:
 
     @classmethod
     def of(cls, entries: Record) -> Raised:
-        """From its entries in the journal."""
         return cls(entries["alarm"], entries["record"], entries["message"], entries["details"])
 
     def entries(self) -> Record:
@@ -65,7 +62,7 @@ class Raised:
         return compact([self.details.get(key) for key in ("step", "state", "action", "next_state")])
 
     def declared_in(self, problem: Problem) -> bool:
-        """Does a support hold the transition? Of a plant the cell may be declared: the box is still wrong."""
+        """Is the transition in the support? For a plant never: its cell may be declared, but its box is wrong."""
         if "exact" in self.details:
             return False
         try:
@@ -76,8 +73,8 @@ class Raised:
         return True
 
     def asks(self, new: Problem, discard: bool, outside: Iterable[str]) -> str:
-        """What it still asks for under a declaration, in words; ``outside``: transitions that a discard has answered
-        before."""
+        """What it still requires under a declaration, in words; ``outside``: transitions already answered by a
+        discard."""
         if not self.disproves:
             return ""
         if self.kind == "successor":
@@ -100,17 +97,17 @@ class Raised:
 
 
 def unanswered(raised: Iterable[Raised], new: Problem, discard: bool, outside: Iterable[str]) -> list[str]:
-    """What the alarms still ask for, in words."""
+    """What the alarms still require, in words."""
     return [words for alarm in raised if (words := alarm.asks(new, discard, outside))]
 
 
 def answered_by_discard(raised: Iterable[Raised], new: Problem) -> list[str]:
-    """Undeclared transitions that the new declaration does not hold either."""
+    """Undeclared transitions that are not in the new declaration either."""
     return [alarm.transition for alarm in raised if alarm.kind == "successor" and not alarm.declared_in(new)]
 
 
 def join(details: Record, further: Record, certified: bool) -> None:
-    """One alarm speaks for all rows of an import: it needs the noise that explains each of them."""
+    """One alarm stands for all rows of an import: its answer must explain each of them."""
     needed: dict[str, float] = details.get("noise_needed", {})
     for name, scale in further.get("noise_needed", {}).items() if needed else ():
         needed[name] = max(scale, needed.get(name, 0.0))

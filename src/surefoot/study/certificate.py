@@ -1,37 +1,32 @@
-"""Which action is offered, and why it was allowed: the certificate that goes with every offer.
+"""Which action is offered, and why it is allowed: the certificate of an offer.
 
 A certificate is plain JSON, written into the journal before the action is offered:
 
-``epoch``, ``plan``        which plan it rests on, and the epoch of the data behind it
+``epoch``, ``plan``        which plan it rests on, and the epoch of its data
 ``failure_probability``    p of the whole study; ``share``: the part of it that this epoch's bounds may spend
 ``promise``                what is promised, in words
 ``restored``               null while the promise covers the whole study; after an alarm that disproved it, ``record``,
-                           from which on it holds again, and ``by``, what was changed: see the acknowledge record
+                           since which it holds again, and ``by``, what was changed: see the acknowledge record
 ``despite``                null, or why a person uses a declaration in which ``surefoot.check`` finds errors
-``safe_mode``, ``why``     true after an alarm that nobody has acknowledged, and what was raised; else false and null
-``fallback``                   true when it is the fallback's action
-``safe_by``                ``"estimate"``: every possible successor keeps every limit by its upper bound, and leads on
-                           to certified states; ``"assumption"``: the fallback's action, or one that can only end where
-                           the fallback ends, safe because the user says so;
-                           ``"estimate before the alarm"``: in safe mode, where the fallback has no action, the
-                           certified one of the last plan that was not in doubt, because stopping here may be worse;
-                           nothing is promised then, and ``promise`` says so;
-                           ``"nothing"``: only with options that give up the guarantee
-``opening``                null for an action without an intensity (spec 9), and at the exact state of a plant; else
-                           ``to``, the largest certified one, at which it is offered, and where that is below 1 what may
-                           happen a little further: ``beyond``, an intensity, at which the ``upper`` bound of the
-                           ``limit`` of this name exceeds its bound
+``safe_mode``, ``why``     true, and what was raised, while an alarm is not acknowledged; otherwise false and null
+``fallback``               true if it is the fallback's action
+``safe_by``                ``"estimate"``: every possible successor keeps every limit by its upper bound and is
+                           certified; ``"assumption"``: the fallback's action, or one that can only end where the
+                           fallback ends, safe because the user says so; ``"estimate before the alarm"``: in safe mode,
+                           if the fallback has no action here, the action certified by the last trusted plan, because
+                           stopping here may be worse; nothing is promised then, and ``promise`` says so; ``"nothing"``:
+                           only with options that give up the guarantee
+``opening``                null without an intensity (spec 9), and at the exact state of a plant; otherwise ``to``, the
+                           largest certified intensity, which is offered, and if it is below 1 what may happen a little
+                           further: ``beyond``, an intensity at which the ``upper`` bound of this ``limit`` exceeds it
 ``limits``, ``bounds``     the names and bounds of the limits; every list below is in this order
-``successors``             for every possible next state, of a plant every cell that may follow the exact state:
-                           ``state``; ``upper``, the upper bounds of its costs (the same
-                           for all, where costs do not depend on the next state);
-                           ``margin``, bound − upper, null where nothing is proved and the action is safe by
-                           assumption; ``certified``, true when the next state has a certified action
-                           (or is a last state that keeps its limits); ``next_action``, what would be offered there,
-                           null in the last step; ``last_upper``, ``last_margin``, the same for the last state's own
-                           costs, else null
-``margin``                 the least of all margins, null where one is null; below zero only where ``safe_by`` is
-                           ``"nothing"``
+``successors``             for every possible next state (for a plant, every cell that may follow the exact state):
+                           ``state``; ``upper``, the upper bounds of its costs (all the same if costs do not depend on
+                           the next state); ``margin``, bound − upper, null if the action is safe by assumption alone;
+                           ``certified``, true if the next state has a certified action (or is a last state that keeps
+                           its limits); ``next_action``, what would be offered there, null in the last step;
+                           ``last_upper``, ``last_margin``, the same for the last state's own costs, or null
+``margin``                 the least of all margins, null if one is null; negative only if ``safe_by`` is ``"nothing"``
 """
 
 from __future__ import annotations
@@ -41,6 +36,7 @@ from typing import Any
 
 import numpy as np
 
+from surefoot.agents.blocks.place import under_way
 from surefoot.errors import AssumptionBroken
 from surefoot.model.graph import NO_ACTION, FloatArray
 from surefoot.model.labels import Label, label_of
@@ -48,6 +44,7 @@ from surefoot.model.rays import FULL
 from surefoot.plan.certify import margins, within_limits
 from surefoot.plan.point import Point
 from surefoot.plan.rays import opening
+from surefoot.study.exact import Exact
 from surefoot.study.records import Record
 from surefoot.study.standing import Standing
 
@@ -71,14 +68,14 @@ class Offer:
     ask_id: str
     episode: int
     step: int
-    state: Label  # of a plant the exact one, a tuple
-    action: Label  # of a plant the input
+    state: Label  # for a plant the exact one, a tuple
+    action: Label  # for a plant the input
     certificate: dict[str, Any]
-    intensity: float = FULL  # at which to play the action (spec 9); of a plant 1: the input is what to apply
+    intensity: float = FULL  # at which to play the action (spec 9); 1 for a plant, whose input says all
 
     @classmethod
     def of(cls, record: Record) -> Offer:
-        """The offer that an ask's record holds."""
+        """The offer in an ask's record."""
         point = record["point"] or {"state": record["state"], "input": record["action"]}
         return cls(
             ask_id=record["ask"],
@@ -103,20 +100,42 @@ class Offer:
         }
 
 
-def choose(standing: Standing) -> int:
-    """The pair to offer where the episode is. Nothing certified is an error, never a guess."""
-    assert standing.place is not None
-    h, state = standing.place.step, standing.place.state
+def ask_entries(standing: Standing, exact: Exact, ask_id: str) -> Record:
+    """The entries of an ask: the action to offer where the episode is, with its certificate."""
+    place, planned = under_way(standing.place), standing.agent.plan.intensities
+    place.expect("act")
+    h, problem = place.step, standing.problem
+    if place.exact is None:
+        chosen, pair = None, _choose(standing, h, place.state)
+        intensity = None if planned is None else planned[h][pair]
+    else:
+        point = exact.look(standing)
+        chosen = point, exact.choose(standing, point)
+        pair = point.pair(chosen[1])
+        intensity = None if planned is None else point.choices.intensity[chosen[1]]
+    return {
+        "ask": ask_id,
+        "episode": place.episode,
+        "step": h,
+        "state": place.label,
+        "action": problem.naming.action(problem.graph.layers[h], h, pair),
+        "intensity": None if intensity is None else float(intensity),
+        "certificate": _certificate(standing, pair, chosen),
+        "point": None if chosen is None else exact.offered(*chosen),
+    }
+
+
+def _choose(standing: Standing, h: int, state: int) -> int:
+    """The pair to offer in a state. If nothing is certified, that is an error."""
     pair = _pair(standing, h, state)
     if pair == NO_ACTION:
-        banned = standing.problem.graph.layers[h].forbidden[state]
-        raise AssumptionBroken(
-            "this state is forbidden, so no action is offered"
-            if banned
-            else "no certified action here, so none is offered",
-            where=standing.where(),
-            fix="An override led here. Bring the plant to safety by your own means and abort the episode.",
+        why = (
+            "this state is forbidden"
+            if standing.problem.graph.layers[h].forbidden[state]
+            else "no certified action here"
         )
+        fix = "An override led here. Bring the plant to safety by your own means and abort the episode."
+        raise AssumptionBroken(f"{why}, so nothing is offered", where=standing.where(), fix=fix)
     return pair
 
 
@@ -131,30 +150,21 @@ def _pair(standing: Standing, h: int, state: int) -> int:
     return agent._choose(h, state)
 
 
-def offered_intensity(standing: Standing, pair: int, chosen: tuple[Point, int] | None) -> float | None:
-    """At which a pair, or the choice at an exact state, is offered; None in a problem without rays."""
-    assert standing.place is not None
-    planned = standing.agent.plan.intensities
-    if planned is None:
-        return None
-    return float(planned[standing.place.step][pair] if chosen is None else chosen[0].choices.intensity[chosen[1]])
-
-
-def certificate_for(standing: Standing, pair: int, chosen: tuple[Point, int] | None = None) -> dict[str, Any]:
-    """The certificate of a pair where the episode is; of a plant that of a choice at the exact state."""
-    assert standing.place is not None
-    h, problem, plan = standing.place.step, standing.problem, standing.agent.plan
-    layer = problem.graph.layers[h]
+def _certificate(standing: Standing, pair: int, chosen: tuple[Point, int] | None) -> dict[str, Any]:
+    """The certificate of a pair where the episode is; for a plant, of a choice at the exact state."""
+    place, problem, plan = under_way(standing.place), standing.problem, standing.agent.plan
+    h, layer = place.step, problem.graph.layers[place.step]
+    own = pair == int(layer.fallback[place.state])
     certified = bool(plan.certified_sets.pairs[h][pair])
     if chosen is None:
         reached = layer.successors_of(pair)
-        uppers, safe_by = _uppers(standing, h, pair), _safe_by(standing, pair)
+        uppers, safe_by = _uppers(standing, h, pair), _safe_by(standing, h, pair, own)
     else:
         point, choice = chosen
         reached = point.states_ahead[slice(*point.ahead.ptr[choice : choice + 2])]
         uppers = np.repeat(point.upper[choice : choice + 1], len(reached), axis=0)
         certified = bool(point.certified[choice])
-        safe_by = _safe_at(standing, pair, bool(point.proved[choice]))
+        safe_by = _safe_at(standing, bool(point.proved[choice]), own)
     successors = [
         _successor(standing, h, int(state), upper, certified) for state, upper in zip(reached, uppers, strict=True)
     ]
@@ -169,7 +179,7 @@ def certificate_for(standing: Standing, pair: int, chosen: tuple[Point, int] | N
         "despite": None if standing.despite is None else standing.despite["reason"],
         "safe_mode": standing.safe_mode,
         "why": standing.why or None,
-        "fallback": pair == int(layer.fallback[standing.place.state]),
+        "fallback": own,
         "safe_by": safe_by,
         "opening": None if plan.opened is None or chosen is not None else opening(plan.opened, h, pair),
         "limits": [limit.name for limit in problem.limits],
@@ -193,13 +203,11 @@ def _promise(standing: Standing, safe_by: str) -> str:
     return f"an alarm has put the declared knowledge in doubt: no promise; plan {plan}, from before it, certified this"
 
 
-def _safe_by(standing: Standing, pair: int) -> str:
-    """What the safety of a pair rests on, here and now."""
-    assert standing.place is not None
-    h, agent = standing.place.step, standing.agent
-    graph, plan = agent.problem.graph, agent.plan
+def _safe_by(standing: Standing, h: int, pair: int, own: bool) -> str:
+    """What the safety of a pair rests on where the episode is; ``own``: it is the fallback's."""
+    agent, plan, graph = standing.agent, standing.agent.plan, standing.problem.graph
     layer = graph.layers[h]
-    if standing.safe_mode and pair == int(layer.fallback[standing.place.state]):
+    if standing.safe_mode and own:
         return "assumption"
     if not (agent.guaranteed and plan.certified_sets.pairs[h][pair]):
         return "nothing"
@@ -212,10 +220,8 @@ def _safe_by(standing: Standing, pair: int) -> str:
     return "estimate" if plan.consistent and kept.all() else "assumption"
 
 
-def _safe_at(standing: Standing, pair: int, proved: bool) -> str:
-    """What the safety of a pair at an exact state rests on."""
-    assert standing.place is not None
-    own = pair == int(standing.problem.graph.layers[standing.place.step].fallback[standing.place.state])
+def _safe_at(standing: Standing, proved: bool, own: bool) -> str:
+    """What the safety of a choice at an exact state rests on; ``own``: it is the fallback's."""
     if not standing.agent.guaranteed or not (proved or own):
         return "nothing"
     if standing.safe_mode:
@@ -245,5 +251,5 @@ def _successor(standing: Standing, h: int, state: int, upper: FloatArray, certif
 
 
 def _numbers(row: FloatArray) -> list[float | None]:
-    """JSON has no infinity; null says that nothing is known."""
+    """JSON has no infinity: null means that nothing is known."""
     return [float(value) if np.isfinite(value) else None for value in row]

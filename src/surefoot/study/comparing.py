@@ -1,11 +1,11 @@
 """How two declarations differ: does one take back something of the other, is a graph the other one, grown?
 
 **A declaration only widens**: every transition, feature, limit and choice of the fallback stays; noise, norm and
-misspecification may grow, transitions, states and actions may be added. Then the data can be kept and nothing of p is
-spent. The confidence sets grow with each of these numbers, as long as p and the ridges stay (so the ridges do), and
-those of the new declaration contain those of the true one: the one event on which the truth lies in these is enough.
-An offset that the readings of an episode share is the exception: where none was declared, what an operator chose after
-a reading was learned from, and logs did not name their episodes (spec 3).
+misspecification may grow; transitions, states and actions may be added. The data can then be kept, and nothing of p is
+spent: with the same p and ridges (so the ridges stay) the confidence sets grow with each of these numbers, so those of
+the new declaration contain those of the true one, and the one event on which the truth lies in the latter is enough.
+An offset that the readings of an episode share is the exception: while none was declared, the agent learned from what
+operators chose after a reading, and logs did not name their episodes (spec 3).
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ import numpy as np
 
 from surefoot.errors import InvalidInput, SurefootError
 from surefoot.model.document import to_document
-from surefoot.model.graph import NO_ACTION, OUTSIDE, FloatArray, Layer, Rays, Terminal
+from surefoot.model.graph import NO_ACTION, OUTSIDE, FloatArray, Layer, Terminal
 from surefoot.model.labels import shown
 from surefoot.model.priors import Prior
 from surefoot.model.problem import Problem
 
 
 def refuse_narrower(old: Problem, new: Problem, discard: bool) -> None:
-    """Raises where the new declaration takes back something of the old one."""
+    """Raise if the new declaration takes back something of the old one."""
     if new is old:
         return
     try:
         fault = _other_frame(old, new) or _other_limits(old, new, discard) or _other_anchors(old, new, discard)
         if new.graph.layers is not old.graph.layers:
-            fault = fault or (_other_graph if old.graph.beyond is None else another_graph)(old, new)
+            fault = fault or (_narrower_graph if old.graph.beyond is None else another_graph)(old, new)
     except SurefootError as error:  # a label that is not there any more
         fault = str(error)
     if fault:
-        fix = "Noise, norm, misspecification and support may grow; a prior, and a first episode_noise, with the data "
-        fix += "discarded; for another plant begin a new study."
+        fix = "Noise, norm, misspecification and support may grow; a prior and a first episode_noise only if the data "
+        fix += "are discarded; for another plant begin a new study."
         raise InvalidInput("a new declaration keeps what the study has declared", got=fault, fix=fix)
 
 
@@ -101,8 +101,8 @@ def _other_anchors(old: Problem, new: Problem, discard: bool) -> str:
     return ""
 
 
-def _other_graph(old: Problem, new: Problem) -> str:
-    """With rays at both ends of each (spec 9)."""
+def _narrower_graph(old: Problem, new: Problem) -> str:
+    """Rays are compared at both ends (spec 9)."""
     ends = (1.0, 0.0) if old.has_rays or new.has_rays else (1.0,)
     found = (_other_layers(old.at(end), new.at(end)) for end in ends)
     return next(filter(None, found), "") or _other_ends(old, new)
@@ -146,29 +146,30 @@ def _other_ends(old: Problem, new: Problem) -> str:
 
 
 def other_prior(a: Prior, b: Prior) -> bool:
-    """The coefficients are known otherwise than by a larger norm."""
-    same = a.boxed == b.boxed and np.array_equal(a.centre, b.centre) and np.array_equal(a.width, b.width)
-    return not same
+    """Do two priors differ in more than their norm?"""
+    return a.boxed != b.boxed or not (np.array_equal(a.centre, b.centre) and np.array_equal(a.width, b.width))
 
 
 # --- a graph, grown (spec 9): arrays that are appended to, and triplets that no longer lead outside -----------
 
 
 def other_growth(old: Problem, new: Problem) -> str:
-    """'' where the new problem is the old one with states appended and unexpanded pairs expanded; else what differs."""
-    fault, anchors = other_graph(old, new), replace(old.graph, anchors=new.graph.anchors)
+    """'' if the new problem is the old one with states appended and pairs expanded; otherwise what differs."""
+    if fault := _not_grown(old, new):
+        return fault
+    anchors = replace(old.graph, anchors=new.graph.anchors)
     bare = replace(new, graph=anchors, naming=replace(old.naming, features=new.naming.features), growth=None)
-    same = fault or bare.digest == replace(old, growth=None).digest
-    return fault if same else "other limits, anchors or names of features"
+    same = bare.digest == replace(old, growth=None).digest
+    return "" if same else "other limits, anchors or names of features"
 
 
 def another_graph(old: Problem, new: Problem) -> str:
-    """'' where two declarations have the very same graph, each a growth of the other; else what differs."""
-    return other_graph(old, new) or other_graph(new, old)
+    """'' if two declarations have the very same graph, each a growth of the other; otherwise what differs."""
+    return _not_grown(old, new) or _not_grown(new, old)
 
 
-def other_graph(old: Problem, new: Problem) -> str:
-    """'' where the new graph is the old one, grown, whatever else is declared."""
+def _not_grown(old: Problem, new: Problem) -> str:
+    """'' if the new graph is the old one, grown, whatever else is declared."""
     a, b = old.graph, new.graph
     if a.beyond is None or b.beyond is None or a.beyond.longest_row != b.beyond.longest_row:
         return "another longest row"
@@ -177,7 +178,7 @@ def other_graph(old: Problem, new: Problem) -> str:
     for h, (was, now) in enumerate(zip(a.layers, b.layers, strict=True)):
         if fault := _layer(was, now):
             return f"step {h}: other {fault}"
-        if a.rays and not (b.rays and _same_rays(a.rays[h], b.rays[h])):
+        if a.rays and b.rays and _changed(a.rays[h], b.rays[h], ("center", "cost_features")):
             return f"step {h}: other centres of rays"
         names = old.naming.states[h][:], old.naming.actions[h] or ()
         if new.naming.states[h][: was.n_states] != names[0] or (new.naming.actions[h] or ())[: was.n_pairs] != names[1]:
@@ -188,12 +189,8 @@ def other_graph(old: Problem, new: Problem) -> str:
     return "" if same else "the last step: other names"
 
 
-def _same_rays(was: Rays, now: Rays) -> bool:
-    return not _changed(was, now, ("center", "cost_features"))
-
-
 def _changed(was: object, now: object, names: Iterable[str]) -> str:
-    """The first of these arrays that was not merely appended to; '' where all were. None counts as empty."""
+    """The first of these arrays that was not merely appended to; '' if there is none."""
     for name in names:
         one, other = getattr(was, name), getattr(now, name)
         if (one is None) != (other is None):
@@ -219,13 +216,13 @@ def _end(was: Terminal, now: Terminal) -> str:
     return "fallback_reached" if now.fallback_reached[was.n_states :].any() else ""
 
 
-# --- what differs between two declarations, said so that a person sees what was changed ------------------------
+# --- what differs between two declarations, for people ----------------------------------------------------------
 
 _MOST = 5
 
 
 def problem_difference(there: Problem, here: Problem) -> str:
-    """The first places where two problems differ: what the study has, and what was given."""
+    """The first places where two problems differ: the study's ("there") and the given one ("here")."""
     before, now = to_document(there), to_document(here)
     for document in (before, now):
         for layer in document["layers"]:

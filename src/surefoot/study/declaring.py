@@ -1,12 +1,12 @@
-"""What a study declares: examined before it is used, kept beside the journal, and given anew after an alarm.
+"""What a study declares: examined before it is used, kept beside the journal, and changed after an alarm.
 
-A declaration that a person gives, at the opening or with an acknowledgement, passes :func:`surefoot.check`, or comes
+A declaration that a person gives, at the opening or with an acknowledgement, passes :func:`surefoot.check` or comes
 with a reason. A new one only widens the one before (:mod:`surefoot.study.comparing`).
 
-**A graph that has grown** keeps its functions, and so its support: of another declaration all but that is taken over
-(:func:`on_graph`). Its ridges stay, whatever happens: they are those of the first graph.
+**A graph that has grown** keeps its functions, and so its support; everything else of a new declaration is adopted
+(:func:`on_graph`). Its ridges stay for good: they are those of the first graph.
 
-**Anchors** were measured on the plant from before. When data are discarded they go too, unless a person trusts them.
+**Anchors** were measured before. When data are discarded, they are dropped too, unless a person trusts them.
 """
 
 from __future__ import annotations
@@ -27,15 +27,12 @@ from surefoot.model.sparse_rows import SparseRows
 from surefoot.storage.disk import FileLayer, writing
 from surefoot.study.alarms import Raised, unanswered
 from surefoot.study.comparing import other_prior, refuse_narrower
-from surefoot.study.records import Record
+from surefoot.study.records import Record, reason_given
 
 Declarations = Callable[[Record], Problem]
 """The problem that a record names, by ``problem`` and ``problem_file``."""
 
 _PROBLEM_FILE = re.compile(r"problem(-[1-9]\d{0,17})?\.(json|npz)\Z")
-
-DISCARDED, DROPPED, TRUSTED = "data discarded", "anchors dropped", "anchors trusted"
-NOISE, SUPPORT, MODEL = "larger noise", "wider support", "larger norm or misspecification"
 
 
 def _of_plant(given: object) -> str:
@@ -44,7 +41,7 @@ def _of_plant(given: object) -> str:
 
 
 def revised(problem: Problem, noise: Any, given: Problem | None, discard: bool, trust_anchors: bool) -> Problem:
-    """The declaration from here on: as given, or with other noise; without anchors after a discard."""
+    """The declaration from here on: the one given, or with other noise; after a discard without anchors."""
     if noise is not None and given is not None:
         raise InvalidInput("give other noise or another problem, not both", fix="The problem declares the noise.")
     if given is not None and not isinstance(given, Problem):
@@ -56,7 +53,7 @@ def revised(problem: Problem, noise: Any, given: Problem | None, discard: bool, 
 
 
 def on_graph(graph_of: Problem, said: Problem) -> Problem:
-    """The graph of one problem, with all else that another one declares."""
+    """The graph of one problem with everything else that another one declares."""
     graph = replace(graph_of.graph, anchors=said.graph.anchors)
     return replace(graph_of, graph=graph, limits=said.limits, transition_norm=said.transition_norm)
 
@@ -89,12 +86,12 @@ def changes(old: Problem, new: Problem, discard: bool) -> list[str]:
     larger = any(b.misspecification > a.misspecification for a, b in pairs)
     larger |= any(b.norm > a.norm or other_prior(a, b) for a, b in zip(old.priors, new.priors, strict=True))
     found = {
-        DISCARDED: discard,
-        NOISE: any(b.noise > a.noise or b.episode_noise > a.episode_noise for a, b in pairs),
-        SUPPORT: _edges(new) > _edges(old),
-        MODEL: larger or new.transition_norm > old.transition_norm,
-        DROPPED: _anchored(old) and not _anchored(new),
-        TRUSTED: discard and _anchored(new),
+        "data discarded": discard,
+        "larger noise": any(b.noise > a.noise or b.episode_noise > a.episode_noise for a, b in pairs),
+        "wider support": _edges(new) > _edges(old),
+        "larger norm or misspecification": larger or new.transition_norm > old.transition_norm,
+        "anchors dropped": _anchored(old) and not _anchored(new),
+        "anchors trusted": discard and _anchored(new),
     }
     return [words for words, true in found.items() if true]
 
@@ -116,25 +113,23 @@ def refuse_unanswered(raised: list[Raised], old: Problem, new: Problem, discard:
 
 
 def examined(problem: Problem | Plant, failure_probability: float, despite: str | None) -> Record | None:
-    """Refuse a declaration in which ``check`` finds errors; with a reason, both as records have them."""
-    if despite is not None and (type(despite) is not str or not despite.strip()):
-        raise InvalidInput("say why the declaration is right", got=repr(despite)[:80], fix="It is kept in the journal.")
+    """Refuse a declaration in which ``check`` finds errors, unless there is a reason to use it; returns both."""
+    if despite is not None:
+        reason_given("say why the declaration is right", despite)
     errors = check(problem, failure_probability).errors
-    if not errors:
-        return None
-    if despite is None:
+    if errors and despite is None:
         raise InvalidInput(
             "the declaration has errors",
             got=" ".join(errors).rstrip("."),
-            fix='Correct it; sf.check(problem) says more. If it is right anyway, open with despite="why"; the '
-            "reason is journalled, and certificates and audit show it.",
+            fix='Correct it; sf.check(problem) says more. If it is right anyway, give despite="why"; the reason is '
+            "kept in the journal, and certificates and audit show it.",
         )
-    return {"reason": despite, "findings": errors}
+    return {"reason": despite, "findings": errors} if errors else None
 
 
 def refuse_sparse(problem: Problem, *, of_plant: bool) -> None:
-    """The monitor and the audit keep d × d matrices: what sparse features are there to avoid. And only a plant has the
-    exact features of a cost whose action has several rows."""
+    """The monitor and the audit keep d × d matrices, which sparse features are meant to avoid. And only a plant has the
+    exact features of a cost if its action has several rows."""
     layer = problem.graph.layers[0]
     if problem.graph.several_rows and not of_plant:
         raise InvalidInput(
@@ -152,12 +147,12 @@ def refuse_sparse(problem: Problem, *, of_plant: bool) -> None:
 
 
 def keep_problem(path: Path, problem: Problem, layer: FileLayer, stem: str = "problem") -> str:
-    """Put the problem beside the journal, durably; returns the file's name."""
+    """Save the problem beside the journal, durably; returns the file's name."""
     name = files.file_for(problem, stem)
     other = f"{stem}.npz" if name.endswith(".json") else f"{stem}.json"
     with writing(path / name):
         files.save_problem(problem, path / name, layer)
-        layer.remove(path / other)  # of an attempt that never came to its first record
+        layer.remove(path / other)  # of an attempt that never wrote its first record
         layer.fsync_dir(path)
     return name
 

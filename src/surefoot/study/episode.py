@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Episode:
     """Asks and tells from the first step to the last. Leaving the block before the end aborts the episode.
 
-    When the process dies instead, the episode stays under way: reopen the study and continue with ``study.resume()``.
+    If the process dies instead, the episode stays under way: reopen the study and continue with ``study.resume()``.
     """
 
     def __init__(self, study: Study, begin: Callable[[], int]) -> None:
@@ -45,13 +45,13 @@ class Episode:
 
     @property
     def done(self) -> bool:
-        """True when nothing is left to ask or tell: the end was reached, an alarm ended it, or it was aborted."""
+        """True when nothing is left to ask or tell: it came to its end, an alarm ended it, or it was aborted."""
         place = self._study.standing.place
         return place is None or place.episode != self.number
 
     @property
     def at_terminal(self) -> bool:
-        """True when only :meth:`tell_terminal` is missing."""
+        """True when only the cost of the last state is missing."""
         return not self.done and self._study.standing.at_terminal
 
     @property
@@ -60,7 +60,7 @@ class Episode:
 
     @property
     def state(self) -> Label:
-        """Where the plant is, as far as it was told."""
+        """Where the plant is, as it was told."""
         return self._still().label
 
     def ask(self) -> Offer:
@@ -70,7 +70,7 @@ class Episode:
     def tell(
         self, next_state: Label, cost: Cost, action_applied: Label = AS_OFFERED, intensity: float | None = None
     ) -> Receipt:
-        """Tell what came of the pending offer; see :meth:`Study.tell`."""
+        """Tell what followed the pending offer; see :meth:`Study.tell`."""
         self._still()
         pending = self._study.standing.pending
         if pending is None:

@@ -1,9 +1,8 @@
 """A study of a plant: exact states in, inputs with a certificate at the exact state out (spec 9).
 
-The journal's labels are those of the plant's problem, cells and numbers of inputs. What is exact stands beside them, in
-the entry ``point`` of its records (:mod:`surefoot.study.records`): functions cannot be stored, so their values are, at
-every state in which something was asked or told. A replay needs no function; to ask and to tell, the plant must be
-given.
+The journal's labels are those of the plant's problem: cells, and numbers of inputs. The exact values are in the entry
+``point`` of its records (:mod:`surefoot.study.records`), with what the plant's functions gave there, since functions
+cannot be stored. A replay needs no function; to ask and to tell, the plant must be given.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ UNVERIFIED = "functions cannot be stored: that features and boxes are those of t
 
 
 class Exact:
-    """What a study does with exact states; ``plant`` is None where the study was opened without it."""
+    """The exact states of a study; ``plant`` is None if the study was opened without it."""
 
     def __init__(self, plant: Plant | None) -> None:
         self.plant = plant
@@ -40,9 +39,8 @@ class Exact:
 
     def given(self) -> Plant:
         if self.plant is None:
-            raise OutOfOrder(
-                "the study is one of a plant, whose functions are not stored", fix="Open it with its Plant."
-            )
+            fix = "Open it with its Plant."
+            raise OutOfOrder("this is a study of a plant, whose functions are not stored", fix=fix)
         return self.plant
 
     def begin(self, start: Any) -> tuple[int, list[float]]:
@@ -59,7 +57,7 @@ class Exact:
         return at_point(plant, plan, self._centres.of(plan), place.step, place.exact)
 
     def choose(self, standing: Standing, point: Point) -> int:
-        """The choice to offer: the best input that is proved at the exact state, or the fallback's."""
+        """The choice to offer: the best input that is certified at the exact state, or the fallback's."""
         h, own = point.step, int(standing.problem.graph.layers[point.step].fallback[point.state])
         if own != NO_ACTION and (standing.safe_mode or not point.plan.consistent or standing.agent.playing_fallback):
             return point.of_pair(own)
@@ -97,8 +95,8 @@ class Exact:
         return number, u, intensity if plant.rays else None
 
     def told(self, ask: Record, next_state: Any, u: Any) -> tuple[int, Record, bool]:
-        """(cell, the entry ``point`` of a tell, may it follow): of a next state, after an input; None where that is
-        not one of the plant's."""
+        """(cell, the entry ``point`` of a tell, may it follow) for a next state after an input, None if it is not one
+        of the plant's."""
         plant, x, h = self.given(), ask["point"]["state"], ask["step"]
         try:
             after = plant.cells.point("next_state", next_state)
@@ -125,10 +123,10 @@ def keep_plant(path: Path, plant: Plant, layer: FileLayer) -> Record:
 
 
 def check_plant_file(path: Path, opened: Record, plant: Plant | None, layer: FileLayer) -> None:
-    """The plant's file is the one that the study was begun with, and the plant that is given is that plant."""
+    """Check that the plant's file is the one that the study was begun with, and that a given plant is that plant."""
     if opened["plant"] is None:
         if plant is not None:
-            raise InvalidInput("the study is not one of a plant", where=str(path), fix="Open it with its problem.")
+            raise InvalidInput("this is not a study of a plant", where=str(path), fix="Open it with its problem.")
         return
     try:
         with layer.read(path / FILE) as stream:
@@ -147,7 +145,7 @@ def check_plant_file(path: Path, opened: Record, plant: Plant | None, layer: Fil
 
 
 def _refuse_another_count(plant: Plant, applied: Any) -> None:
-    """So many numbers are no input that somebody may have applied, but a mistake of the caller."""
+    """Refuse another count of numbers: that is a mistake of the caller, not an input that somebody applied."""
     names = plant.inputs.names
     try:
         count = np.asarray(applied, np.float64).size

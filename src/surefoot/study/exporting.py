@@ -12,7 +12,7 @@ from surefoot.study.standing import Standing
 
 
 def write_policy(standing: Standing, path: Path, start: Label, exploit: bool = False) -> Path:
-    """Write the policy in the format of the path's suffix, whole or not at all; returns the path."""
+    """Write the policy in the format of the path's suffix, completely or not at all; returns the path."""
     head = document(standing, start, exploit)
     steps = head.pop("steps")
     try:
@@ -24,11 +24,10 @@ def write_policy(standing: Standing, path: Path, start: Label, exploit: bool = F
 
 
 def document(standing: Standing, start: Label = None, exploit: bool = False) -> dict[str, Any]:
-    """All that is exported, as plain JSON (labels may be tuples). In safe mode only the fallback's actions."""
+    """What is exported, as plain JSON (labels may be tuples). In safe mode only the fallback's actions."""
     agent, problem = standing.agent, standing.problem
     if agent.plans_by_start and start is None and len(problem.graph.starts) > 1:
         raise InvalidInput("this policy depends on the start state", fix="Name it: export_policy(path, start=…).")
-    known = [layer.fallback for layer in problem.graph.layers]
     elsewhere = start is not None and standing.place is None
     if elsewhere:
         agent.foresee(problem.state_index(0, label_of(start)))
@@ -37,7 +36,7 @@ def document(standing: Standing, start: Label = None, exploit: bool = False) -> 
         return Exported(
             problem,
             agent.plan,
-            chosen=known if standing.safe_mode else learned,
+            chosen=problem.graph.fallback if standing.safe_mode else learned,
             agent=agent.name,
             guaranteed=agent.guaranteed and not standing.safe_mode,
             promise=standing.promise,

@@ -1,4 +1,4 @@
-"""A study that this process holds: its journal and lock, and how a record is written and then counts."""
+"""A study that this process holds: its journal and lock, and how a record is written and then applied."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from surefoot.errors import OutOfOrder, UnwritableFile
 from surefoot.storage.disk import FileLayer
 from surefoot.storage.lock import Lock
 from surefoot.study import snapshots
+from surefoot.study.changing import grow_entries
 from surefoot.study.exact import Exact
-from surefoot.study.growing import grow_entries
 from surefoot.study.journal import Journal
 from surefoot.study.records import Record
 from surefoot.study.standing import Standing
@@ -61,12 +61,14 @@ class Held:
             raise OutOfOrder("the study is closed", where=str(self.path), fix="Open it again.")
         if self._standing.applied != self._journal.records:
             raise OutOfOrder("an earlier call was interrupted half-way", fix="Close the study and open it again.")
-        self._note_clock()
+        with contextlib.suppress(UnwritableFile):  # a full disk: it is noted when there is room
+            if (record := self._journal.note_clock()) is not None:
+                self._standing.apply(record)
         self._write_alarms()
         return self._standing
 
     def _do(self, kind: str, entries: Record) -> Record:
-        """Write a record, then let it count."""
+        """Write a record, then apply it."""
         assert self._journal is not None
         before = self._standing.place
         record = self._journal.append(kind, entries)
@@ -78,29 +80,21 @@ class Held:
         return record
 
     def _grow(self) -> None:
-        """Let the graph grow before an episode, if it can. What a user's function raises does not stop the study, which
-        continues with the graph as it is."""
+        """Let the graph grow before an episode, if it can. If a user's function raises, the study continues with the
+        graph as it is."""
         assert self._journal is not None
+        if self.growth_fault:
+            return
         try:
-            entries = (
-                None
-                if self.growth_fault
-                else grow_entries(self._standing, self.path, self._layer, self._journal.records)
-            )
+            entries = grow_entries(self._standing, self.path, self._layer, self._journal.records)
         except UnwritableFile:
             raise
         except Exception as error:
             self.growth_fault = f"the graph does not grow any more: {error}"
             warnings.warn(self.growth_fault, stacklevel=4)
-            return
-        if entries is not None:
-            self._do("grow", entries)
-
-    def _note_clock(self) -> None:
-        assert self._journal is not None
-        with contextlib.suppress(UnwritableFile):  # a full disk: it is noted when there is room
-            if (record := self._journal.note_clock()) is not None:
-                self._standing.apply(record)
+        else:
+            if entries is not None:
+                self._do("grow", entries)
 
     def _write_alarms(self) -> None:
         assert self._journal is not None

@@ -1,44 +1,31 @@
-"""A warm start: transitions that were logged before the study, most often of the fallback, enter the estimators.
+"""A warm start: transitions that were logged before the study, usually of the fallback, enter the estimators.
 
-A row has ``step``, ``state``, ``action``, ``next_state`` and ``cost`` (a number, one per limit, or empty; with
-several limits also one column ``cost.NAME`` per limit), of an action with an intensity (spec 9) also ``intensity``, at
-which it was played, and, if known, ``episode``, an id of the logged episode. The
-cost of a last state is a row with ``step`` H−1, ``state`` and ``cost`` alone. Other columns are left aside. All rows
-are checked before any is used; one bad row, and nothing is imported. An import is one record of the journal, so it is
-there whole or not.
+The columns of a row are listed in ``docs/studies.md``, and so is how copies are told from measurements. All rows are
+checked before any is used; if one is bad, nothing is imported. An import is one record, so it is never half there.
 
-**Why partial logs are allowed.** (S3) needs of row i only that its features are known before its noise ξ_i is drawn,
-and that given them and the past ξ_i has mean zero and is sub-Gaussian. Whole episodes, the order of steps, the policy
-play no part. So these are fine: parts of episodes; rows left out; a cost that was not measured (the row then counts for
-transitions alone); actions of any policy, the fallback's or an operator's, that did not know the noise in advance.
+**Why partial logs are allowed.** (S3) requires of row i only that its features are known before its noise ξ_i is drawn,
+and that given them and the past ξ_i has mean zero and is sub-Gaussian. So these are fine: parts of episodes; missing
+rows; a cost that was not measured (the row then counts for transitions alone); actions of any policy that did not know
+the noise in advance.
 
-**What is not allowed, and cannot be seen in the rows.** Whether a row or its cost is in the log must not depend on
-its noise: a log of alarms only, or a sensor that is silent when its reading is high, has noise of another mean, and
-no bound holds. When some limits' costs of a row are missing, all of that row's are left out, for the limits share one
-Gram matrix; the same condition covers that. Nor may these rows have chosen what scales or regularises rows, above all a
-prior (``sf.calibrate`` may propose one): (S3) wants that fixed before its data.
+**What is not allowed, and cannot be seen in the rows.** Whether a row or its cost is in the log must not depend on its
+noise: with a log of alarms only, or a sensor that is silent when its reading is high, no bound holds. If some limits'
+costs of a row are missing, all of that row's are left out, since the limits share one Gram matrix; the same condition
+covers that. Nor may these rows have chosen what scales or regularises rows, above all a prior (``sf.calibrate`` may
+propose one): (S3) requires that to be fixed before its data.
 
-**No measurement counts twice**: its noise would count twice, and no bound would hold. Every row is compared with every
-other row of the import, of former imports, and with all that was told to this study. Two rows with the same episode and
-step are one measurement, whatever anybody says; ids are compared as a person reads them: ``"1"``, ``1``, ``1.0`` and
-``" 01"`` are one id. Two rows are *alike* when they have the same state, action and next state, at whatever step and
-intensity, and costs that agree to twelve digits. A sensor that gives all the digits of a number practically never does
-that by chance: not once among a hundred thousand measurements of one transition, as a rule. A copy always does, also
-one that was permuted, given other episode ids or another step, cut in parts, or converted to other units and back; not
-one whose costs were rounded or altered on the way, against which only ids help. Where no limit has noise there is
-nothing to count twice, and contents are not compared.
+**No measurement counts twice**, or its noise would count twice and no bound would hold. Every row is compared with the
+other rows of the import, with former imports, and with everything told to this study. Two rows with the same episode
+and step are one measurement, without exception; ids are compared as a person reads them (``"1"``, ``1``, ``" 01"``).
+Two rows are *alike* if they have the same state, action and next state, at any step and intensity, and costs that agree
+to twelve digits. They are refused, unless a person gives a reason why they are different measurements; every row then
+needs its ``episode``. If no limit has noise, there is nothing to count twice, and contents are not compared.
 
-With a coarse sensor different measurements are alike quite often, and nothing in the rows tells them from copies. They
-are refused, unless a person says that they are different measurements: ``different="the sensor has steps of 0.01"``.
-The reason and the number of such rows stand in the import's record, in the status, the report and the audit. Every row
-then needs its ``episode``: ids are all that is left to tell a copy from a measurement.
+**After a discard** a row needs its ``time`` of measurement, which must be later.
 
-**Rows from before a drift are refused.** Once data were discarded, a row needs its ``time``: when it was measured, as
-text with a time zone (``2026-07-01T08:00:00Z``) or in seconds since 1970. It must be later than the discard.
-
-**Values.** The value regression pairs φ_V with V(s'), for a V that must not depend on s'. Rows that were logged
-earlier may share an episode with rows imported before, from which plans were made; so all imports use the V of the
-epoch's first plan, which depends on no data at all.
+**Values.** The value regression pairs φ_V with V(s'), for a V that must not depend on s'. Rows that were logged earlier
+may share an episode with rows imported before, from which plans were made; so all imports use the V of the epoch's
+first plan, which depends on no data at all.
 """
 
 from __future__ import annotations
@@ -73,17 +60,16 @@ class Imported:
 
     rows: int
     with_cost: int
-    partly_measured: int  # rows whose costs were left out because some limit's was missing
-    repeated: int  # rows that are like another one; a person vouches that they are other measurements
-    certified_pairs: int  # after the plan that was made from them
-    alarm: str | None  # what the monitor says to the rows
+    partly_measured: int  # rows whose costs were left out because one was missing
+    repeated: int  # rows that are like another one; a person vouches that they are different measurements
+    certified_pairs: int  # by the plan that was made from them
+    alarm: str | None  # what the monitor says about the rows
 
     @classmethod
     def of(cls, record: Record, partly: int, standing: Standing) -> Imported:
-        rows = record["rows"]
-        alarm = next((item.message for item in standing.raised if item.record == record["n"]), None)
-        measured_rows = sum(row[-1] is not None for row in rows)
-        return cls(len(rows), measured_rows, partly, record["repeated"], standing.agent.plan.n_certified(), alarm)
+        rows, certified = record["rows"], standing.agent.plan.n_certified()
+        with_cost = sum(row[-1] is not None for row in rows)
+        return cls(len(rows), with_cost, partly, record["repeated"], certified, standing.raised_by(record))
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -98,18 +84,17 @@ def prepare(
     layer: FileLayer,
     discarded_at: str,
 ) -> tuple[Record, int]:
-    """The entries of the import's record, every row checked, and how many rows were measured in part."""
+    """The entries of the import's record, every row checked; and how many rows were measured in part."""
     if problem.graph.several_rows:
         raise InvalidInput("a study of a plant takes no logged rows", fix="Let sf.calibrate read them.")
-    if different is not None and (type(different) is not str or not different.strip()):
-        fix = "It is kept in the journal."
-        raise InvalidInput("say why these are different measurements", got=shown(different), fix=fix)
-    reader, measured_at = _Reader(problem, str(rows) if isinstance(rows, (str, Path)) else ""), _Times(discarded_at)
+    if different is not None:
+        records.reason_given("say why these are different measurements", different)
+    reader, times = _Reader(problem, str(rows) if isinstance(rows, (str, Path)) else ""), list[str]()
     for i, (place, row) in enumerate(log_rows(rows)):
         if i == MOST_ROWS:
             raise InvalidInput("too many rows for one import", got=f"more than {i}", fix="Import them in parts.")
         reader.take(place, row)
-        measured_at.take(place, row)
+        times.append(_time_of(row, place, discarded_at))
     reader.refuse_faults()
     if not reader.rows:
         raise InvalidInput("there are no rows to import")
@@ -124,13 +109,13 @@ def prepare(
         "episodes": reader.episodes,
         "different": different,
         "repeated": reader.repeated(known, refuse=different is None),
-        "since": measured_at.earliest,
+        "since": min(times) or None,  # '' if a row does not say
         "rows": reader.rows,
     }, reader.partly
 
 
 def moment(value: object) -> str | None:
-    """When a row was measured, as a record's time; None for what is no time, or leaves its zone open."""
+    """When a row was measured, as a record's time; None if that is not a time, or has no time zone."""
     try:
         seconds = float(value) if isinstance(value, (int, float, Text)) and not isinstance(value, bool) else None
     except ValueError:
@@ -146,33 +131,18 @@ def moment(value: object) -> str | None:
         return None
 
 
-class _Times:
-    """When rows were measured; after a discard each must say so, and must be later."""
-
-    def __init__(self, discarded_at: str) -> None:
-        self._discarded_at = discarded_at
-        self._known: list[str] = []
-        self._all = True  # rows say when
-
-    @property
-    def earliest(self) -> str | None:
-        return min(self._known) if self._known and self._all else None
-
-    def take(self, place: str, row: Mapping[str, Any]) -> None:
-        given, text = row.get("time"), None
-        if given is not None and (self._discarded_at or self._all):
-            text = moment(given)
-        if self._discarded_at and (text is None or text <= self._discarded_at):
-            raise InvalidInput(
-                "data were discarded: rows from before are of another plant, and nothing was imported",
-                where=place,
-                got=f"time {shown(given)}, data were discarded at {self._discarded_at}",
-                fix="Import rows measured later, each with its time, such as 2026-07-01T08:00:00Z.",
-            )
-        if text is None:
-            self._all = False
-        else:
-            self._known.append(text)
+def _time_of(row: Mapping[str, Any], place: str, discarded_at: str) -> str:
+    """When a row was measured, '' if it does not say; after a discard it must, and must be later."""
+    given = row.get("time")
+    text = (None if given is None else moment(given)) or ""
+    if discarded_at and text <= discarded_at:
+        raise InvalidInput(
+            "data were discarded: rows from before are of another plant, and nothing was imported",
+            where=place,
+            got=f"time {shown(given)}, data were discarded at {discarded_at}",
+            fix="Import rows measured later, each with its time, such as 2026-07-01T08:00:00Z.",
+        )
+    return text
 
 
 class _Reader:
@@ -223,7 +193,7 @@ class _Reader:
         return [found.step, state, action, found.following, *at, found.cost]
 
     def _follow(self, row: Mapping[str, Any], taken: list[Any]) -> None:
-        """With episode ids: each episode in one piece, step after step, each state where the row before led."""
+        """Check the episode ids: each episode in one piece, steps rising, each state where the row before led."""
         episode = row.get("episode")
         if (episode is None) != (not self._ids) and (self.rows or self._ids):
             raise InvalidInput("give every row its episode, or none")
@@ -249,17 +219,16 @@ class _Reader:
     # --- against what is there ---------------------------------------------------------------------------
 
     def refuse_same_steps(self, known: KnownRows) -> None:
-        """No episode's step is imported twice, whatever its rows say; nor an episode in parts that share an offset."""
+        """No step of an episode is imported twice, nor an episode in parts if these share an offset."""
         shared = self._problem.shared_offsets
-        found = list(known.same_steps(self._ids, self.rows, shared)) if self._ids else []
+        word = "shares the offset of" if shared else "is in"
+        found = [
+            (i, f"episode {self._ids[i]!r}, step {self.rows[i][0]} {word} {where}")
+            for i, where in known.same_steps(self._ids, self.rows, shared)
+        ]
         if found:
-            word = "shares the offset of" if shared else "is in"
-            same = (f"episode {self._ids[i]!r}, step {self.rows[i][0]} {word} {where}" for i, where in found)
-            self._refuse(
-                "these episodes were imported before",
-                [(i, text) for (i, _), text in zip(found, same, strict=True)],
-                "Leave them out; where another log counts its episodes alike, give them ids of their own.",
-            )
+            fix = "Leave them out; if two logs number their episodes alike, give these other ids."
+            self._refuse("these episodes were imported before", found, fix)
 
     def repeated(self, known: KnownRows, *, refuse: bool) -> int:
         """How many rows are like another one; with ``refuse`` there must be none."""
@@ -269,8 +238,8 @@ class _Reader:
             self._refuse(
                 "these rows cannot be told from others",
                 [(i, f"the same state, action, next state and cost as {where}") for i, where in found],
-                "Leave copies out: noise that counts twice voids every bound. If they are different measurements, of a "
-                'coarse sensor say, give every row its episode and import with different="why"; it is journalled.',
+                "Leave copies out: noise that counts twice voids every bound. If they are different measurements, say "
+                'of a coarse sensor, give every row its episode, and a reason: different="why".',
             )
         if refuse and rows_digest(self.rows) in known.digests:
             raise InvalidInput("nothing was imported, the same list of rows was imported before", where=self.source)
@@ -290,12 +259,11 @@ def rows_digest(rows: list[Any]) -> str:
 
 
 def content(row: Sequence[Any]) -> str | None:
-    """What two rows share when they are alike; None without a cost, which touches values only, never safety."""
+    """What two rows share if they are alike; None without a cost, since that affects values only, never safety."""
     if row[-1] is None:
         return None
-    return _plain(
-        [*row[1 : min(4, len(row) - 1)], [f"{cost + 0.0:.{_DIGITS}g}" for cost in row[-1]]]
-    )  # + 0.0: there is no minus zero
+    costs = [f"{cost + 0.0:.{_DIGITS}g}" for cost in row[-1]]  # + 0.0: there is no minus zero
+    return _plain([*row[1 : min(4, len(row) - 1)], costs])
 
 
 def _step(episode: Any, row: Sequence[Any]) -> str:
@@ -304,7 +272,7 @@ def _step(episode: Any, row: Sequence[Any]) -> str:
 
 @dataclass
 class KnownRows:
-    """All measurements so far, and where each stands."""
+    """All measurements so far, and where each is."""
 
     digests: set[str] = field(default_factory=set)  # of former imports
     steps: dict[str, str] = field(default_factory=dict)  # (episode, step) of imported rows
@@ -343,11 +311,10 @@ class KnownRows:
             self.rows.setdefault(key, where)
 
     def same_steps(self, episodes: Sequence[Any], rows: Sequence[Any], offsets: bool) -> Iterator[tuple[int, str]]:
-        """(row, where it stands already) for each row whose episode and step were imported before.
-
-        ``offsets``: the rows of an episode share one; then the rest of an episode is refused too, since plans that were
-        made in between have seen it (spec 3)."""
-        for i, (episode, row) in enumerate(zip(episodes, rows, strict=True)):
+        """(row, where it is already) for each row whose episode and step were imported before. ``offsets``: the rows of
+        an episode share one; the rest of an episode is then refused too, since plans made in between have seen a part
+        of it (spec 3)."""
+        for i, (episode, row) in enumerate(zip(episodes, rows, strict=False)):  # without ids there are no episodes
             where = self.episodes.get(episode_key(episode)) if offsets else self.steps.get(_step(episode, row))
             if where is not None:
                 yield i, where

@@ -1,16 +1,16 @@
 """The journal: records appended one by one, each on disk before it counts (the format is in ``records``).
 
-**Reading.** Every line is verified: its own hash, that it follows from the line before, its number, its time. What a
-crash can leave is a *torn tail*: the last line without its end, or with holes of zero bytes where blocks never reached
-the disk. Such a line was never acknowledged; it is cut, and that is said. Anything else that does not verify stops with
-its place, because only a fault of the disk or a hand can have made it.
+**Reading.** Every line is verified: its hash, its link to the line before, its number, its time. A crash can leave a
+*torn tail*: the last line without its end, or with holes of zero bytes where blocks never reached the disk. Such a line
+was never acknowledged; it is cut, with a remark. Any other damage is an error that names its place, because only a
+faulty disk or a person can have caused it.
 
-**Writing.** A line is written and synced before :meth:`Journal.append` returns. When the disk is full the line is cut
-away again and the call fails; the journal is as before and goes on when there is room. When a sync fails nobody knows
-what is on disk, so nothing more is written until the study is opened, and verified, anew.
+**Writing.** A line is written and synced before :meth:`Journal.append` returns. If the disk is full, the line is cut
+off again and the call fails; the journal is as before and can be continued when there is room. If a sync fails, nobody
+knows what is on disk, so nothing more is written until the study is opened again, which verifies it.
 
-**Time.** Records are in the order of their numbers. A wall clock that was set back is noted in a record of its own
-(:meth:`Journal.note_clock`), and never stops anything.
+**Time.** Records are ordered by their numbers. A wall clock that was set back is noted in a record of its own
+(:meth:`Journal.note_clock`) and never stops anything.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import NamedTuple
 from surefoot.errors import OutOfOrder, UnreadableFile, UnwritableFile
 from surefoot.storage.disk import FileLayer, writing
 from surefoot.study import records
-from surefoot.study.records import Record, time_seconds, time_text
+from surefoot.study.records import FIRST, Record, time_seconds, time_text
 
 Clock = Callable[[], float]
 """Seconds since 1970."""
@@ -35,15 +35,12 @@ TOLERANCE = 1.0  #: seconds; clocks are corrected by less than this all the time
 
 
 class Timekeeper:
-    """The time of records: the wall clock's, which anybody can set, watched by one of the process, which nobody can.
-
-    Records are in the order of their numbers; times only say when. So a clock that is wrong never holds a study up.
-    """
+    """The time of records: the wall clock's, which anybody can set, checked against the process's, which nobody can."""
 
     def __init__(self, wall: Clock, last: str) -> None:
-        """``last``: the time of the last record; '' when there is none."""
+        """``last``: the time of the last record; '' if there is none."""
         self._wall = wall
-        # A clock that the caller brings along is compared with itself alone: nobody else knows how fast it should go.
+        # A caller's own clock is compared with itself alone: nobody else knows how fast it should run.
         self._ticks: Clock = time.monotonic if wall is time.time else lambda: 0.0
         self.believe(time_seconds(last) if last else -math.inf)
 
@@ -81,7 +78,7 @@ class Line:
 
 
 def read_lines(path: Path, layer: FileLayer, *, offset: int = 0, end: int | None = None, n: int = 0) -> Iterator[Line]:
-    """Lines that :func:`scan` has verified, from a byte offset on, which is where record n begins."""
+    """Lines that :func:`scan` has verified, from the byte offset where record n begins."""
     with layer.read(path) as stream:
         stream.seek(offset)
         while end is None or offset < end:
@@ -92,29 +89,36 @@ def read_lines(path: Path, layer: FileLayer, *, offset: int = 0, end: int | None
             n, offset = n + 1, offset + len(text)
 
 
+class End(NamedTuple):
+    """Where the next record goes."""
+
+    records: int = 0
+    size: int = 0  # bytes
+    hash: str = FIRST  # of the last record
+    time: str = ""
+
+
 @dataclass(frozen=True)
 class Scan:
     """What a journal holds, every line verified."""
 
-    records: int
-    size: int  # bytes of the verified lines
-    hash: str  # of the last record
-    time: bytes  # of the last record
-    first: Line | None
-    snapshots: tuple[Line, ...]
-    torn: str  # what stands behind the verified lines, in words; '' when nothing does
+    end: End
+    first: Line | None = None
+    snapshots: tuple[Line, ...] = ()
+    torn: str = ""  # what follows the verified lines, in words; '' if nothing does
 
 
 def scan(path: Path, layer: FileLayer) -> Scan:
-    """Verify a whole journal, as long as it was when it was opened: another process may be writing. None is empty."""
-    n, offset, previous, at = 0, 0, records.FIRST, b""
+    """Verify a whole journal, as long as it is when it is opened: another process may be writing. A missing one is
+    empty."""
+    n, offset, previous, at = 0, 0, FIRST, b""
     first: Line | None = None
     snapshots: list[Line] = []
     torn = ""
     try:
         stream = layer.read(path)
     except FileNotFoundError:
-        return Scan(0, 0, previous, at, None, (), "")
+        return Scan(End())
     except OSError as error:
         raise UnreadableFile("the journal cannot be read", where=str(path), got=str(error)) from error
     with stream:
@@ -128,17 +132,16 @@ def scan(path: Path, layer: FileLayer) -> Scan:
                 torn = f"record {n} was not written to its end and never acknowledged: {len(line)} bytes"
                 break
             found = Line(n, offset, offset + len(line), line)
-            if first is None:
-                first = found
+            first = first or found
             if b'"kind":"snapshot"' in line[:80]:
                 snapshots.append(found)
             previous, at = records.hash_in(line), records.time_in(line, n)
             n, offset = n + 1, found.end
-    return Scan(n, offset, previous, at, first, tuple(snapshots), torn)
+    return Scan(End(n, offset, previous, at.decode("ascii")), first, tuple(snapshots), torn)
 
 
 def _is_torn(line: bytes, n: int) -> bool:
-    """Is this what an interrupted write of record n leaves behind, if it is the last line?"""
+    """Can an interrupted write of record n have left this as the last line?"""
     begins = records.prefix(n)
     ours = begins.startswith(line.split(b"\0", 1)[0][: len(begins)])
     return ours and (not line.endswith(b"\n") or b"\0" in line)
@@ -153,23 +156,14 @@ def _damaged(path: Path, n: int, offset: int, fault: str) -> UnreadableFile:
     )
 
 
-class End(NamedTuple):
-    """Where the next record goes."""
-
-    records: int
-    size: int  # bytes
-    hash: str  # of the last record
-    time: str
-
-
 class Journal:
-    """A verified journal that is open for appending."""
+    """A verified journal, open for appending."""
 
     def __init__(self, path: Path, layer: FileLayer, clock: Clock = time.time) -> None:
-        """Verify the journal, or make an empty one; cut a torn tail, which :attr:`recovered` reports."""
+        """Verify the journal, or make an empty one; a torn tail is cut, which :attr:`recovered` reports."""
         self.path, self._layer = path, layer
         self.scanned = scan(path, layer)
-        self._end = End(self.scanned.records, self.scanned.size, self.scanned.hash, self.scanned.time.decode("ascii"))
+        self._end = self.scanned.end
         self._clock = Timekeeper(clock, self._end.time)
         self.recovered = f"a torn tail was cut: {self.scanned.torn}" if self.scanned.torn else ""
         self._broken = ""
@@ -179,7 +173,7 @@ class Journal:
             with writing(path):
                 if self.scanned.torn:
                     layer.truncate(self._file, self._end.size)
-                # What the process before us wrote may be readable and yet not on disk.
+                # What the last process wrote may be readable and yet not on disk.
                 layer.fsync(self._file)
                 layer.fsync_dir(path.parent)
         except BaseException:
@@ -201,12 +195,12 @@ class Journal:
         return self._file is None
 
     def append(self, kind: str, entries: Record) -> Record:
-        """Write a record and return it, as a reader would see it, when it is on disk."""
+        """Write a record; when it is on disk, return it as a reader would see it."""
         now, _ = self._clock.read()
         return self._append(kind, entries, max(records.time_text(now), self._end.time))
 
     def note_clock(self) -> Record | None:
-        """Write down that the wall clock was set back, if it was, and count on from where it is now."""
+        """Note in a record that the wall clock was set back, if it was, and count on from where it is now."""
         now, expected = self._clock.read()
         if expected - now <= TOLERANCE:
             return None
@@ -227,7 +221,7 @@ class Journal:
         if self._file is None:
             raise OutOfOrder("the study is closed", where=str(self.path.parent), fix="Open it again.")
         if not self._broken and self._layer.size(self._file) != self._end.size:
-            self._broken = "it was changed by other hands, or a call was interrupted; open the study again"
+            self._broken = "it was changed from outside, or a call was interrupted; open the study again"
         if self._broken:
             raise UnwritableFile("the journal is not written any more", where=str(self.path), got=self._broken)
         return self._file
@@ -238,7 +232,7 @@ class Journal:
             while rest:
                 rest = rest[self._layer.append(file, rest) :]
         except BaseException as error:
-            self._cut_back(file, f"a record could not be written ({error!r}) and not be cut away again")
+            self._cut_back(file, f"a record could not be written ({error!r}), nor cut off again")
             if not isinstance(error, OSError):
                 raise
             raise UnwritableFile(
@@ -254,11 +248,11 @@ class Journal:
             self._broken = f"a sync failed ({error!r}); open the study again to see what is on disk"
             raise UnwritableFile("the journal could not be synced", where=str(self.path), got=self._broken) from error
         except BaseException as error:  # Ctrl-C, most likely: the disk is well
-            self._cut_back(file, f"a record was interrupted ({error!r}) and could not be cut away again")
+            self._cut_back(file, f"a record was interrupted ({error!r}) and could not be cut off again")
             raise
 
     def _cut_back(self, file: int, otherwise: str) -> None:
-        """The file as it was before the record that failed; when even that fails, nothing more is written."""
+        """Restore the file from before the failed record; if even that fails, nothing more is written."""
         try:
             self._layer.truncate(file, self._end.size)
         except OSError:

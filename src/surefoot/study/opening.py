@@ -41,7 +41,7 @@ _OURS = frozenset({journals.NAME, "lock", "problem.json", "problem.npz", PLANT_F
 
 @dataclass(frozen=True)
 class Wishes:
-    """What the caller of ``Study.open`` gave; None and {}: whatever the study has."""
+    """The arguments of ``Study.open``; None and {} mean whatever the study has."""
 
     path: Path
     files: FileLayer
@@ -52,11 +52,11 @@ class Wishes:
     agent: str | None
     options: dict[str, Any]
     plant: Plant | None = None
-    despite: str | None = None  # why a declaration with errors is used anyway
+    despite: str | None = None
 
 
 def agent_name(agent: str | type[Agent] | None) -> str | None:
-    """The name of a learner that a study can run with: one whose every action is certified."""
+    """The name of a learner that a study can use: one that plays certified actions only."""
     if agent is None:
         return None
     name = agent if isinstance(agent, str) else getattr(agent, "name", repr(agent))
@@ -68,7 +68,7 @@ def agent_name(agent: str | type[Agent] | None) -> str | None:
 
 
 def plain_options(options: dict[str, Any]) -> dict[str, Any]:
-    """The agent's options as JSON gives them back."""
+    """The agent's options as JSON returns them."""
     try:
         found: dict[str, Any] = json.loads(json.dumps(options, allow_nan=False))
     except (TypeError, ValueError) as error:
@@ -78,7 +78,7 @@ def plain_options(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def refuse_foreign(path: Path) -> None:
-    """A folder that holds other things is not made into a study."""
+    """Refuse a folder that holds other things."""
     if path.exists() and not path.is_dir():
         raise InvalidInput("a study is a folder", got=f"{path} is a file")
     if path.is_dir() and not (path / journals.NAME).exists():
@@ -88,7 +88,7 @@ def refuse_foreign(path: Path) -> None:
 
 
 def refuse_missing(path: Path) -> None:
-    """Without a problem there must be a study; no folder is made for a misspelt name."""
+    """Without a problem there must be a study already, so a misspelt name makes no folder."""
     if not (path / journals.NAME).exists():
         raise _no_study(path)
 
@@ -117,32 +117,32 @@ def begin_or_rebuild(journal: Journal, wishes: Wishes) -> tuple[Standing, list[s
     """Where the study stands, after its first record or after its last, and remarks."""
     scan = journal.scanned
     if scan.first is not None:
-        return _stand(scan, snapshots.newest(wishes.path / snapshots.FOLDER), wishes)
+        return _stand(scan, snapshots.numbers(wishes.path / snapshots.FOLDER), wishes)
     standing, entries = first_record(wishes)
     journal.append("open", entries)
     return standing, []
 
 
 def look(wishes: Wishes) -> tuple[Standing, list[str]]:
-    """Where a study stands that another process may be writing: a last line that is not complete is left alone."""
+    """Where a study stands that another process may be writing; an incomplete last line is left alone."""
     path = wishes.path
-    newest = snapshots.newest(path / snapshots.FOLDER)  # before the journal is read: it may go on meanwhile
+    there = snapshots.numbers(path / snapshots.FOLDER)  # before the journal is read, which another process may write
     scan = journals.scan(path / journals.NAME, wishes.files)
     if scan.first is None:
         raise InvalidInput("there is no study here", where=str(path))
-    standing, remarks = _stand(scan, newest, wishes)
+    standing, remarks = _stand(scan, there, wishes)
     torn = f"what is still being written, or was cut off, is left alone: {scan.torn}" if scan.torn else ""
     return standing, [torn, *remarks]
 
 
-def _stand(scan: Scan, newest: int, wishes: Wishes) -> tuple[Standing, list[str]]:
+def _stand(scan: Scan, there: list[int], wishes: Wishes) -> tuple[Standing, list[str]]:
     assert scan.first is not None
     path = wishes.path
-    if newest > scan.records:
+    if there and there[-1] > scan.end.records:
         raise UnreadableFile(
             "the journal is shorter than it was: records that were acknowledged are gone",
             where=str(path / journals.NAME),
-            got=f"{scan.records} records, but there is a snapshot of {newest}",
+            got=f"{scan.end.records} records, but there is a snapshot of {there[-1]}",
             fix=f"Restore the journal from a copy; or, to continue without them, remove {path / snapshots.FOLDER}.",
         )
     opened = scan.first.record(path / journals.NAME)
@@ -157,9 +157,9 @@ def _stand(scan: Scan, newest: int, wishes: Wishes) -> tuple[Standing, list[str]
 
 
 def first_record(wishes: Wishes) -> tuple[Standing, Record]:
-    """Save the problem, and return where a new study stands with the entries of the record that opens it.
+    """Save the problem; returns where a new study stands, and the entries of the record that opens it.
 
-    All that a replay of this record will make is made here, so that what cannot be made is never written.
+    Everything that a replay of this record makes is made here, so that nothing is written that cannot be replayed.
     """
     problem, path = wishes.problem, wishes.path
     if problem is None:
@@ -197,7 +197,7 @@ def first_record(wishes: Wishes) -> tuple[Standing, Record]:
 
 
 def refuse_unaudited(constants: Mapping[str, Any]) -> None:
-    """The audit knows the bounds that the paper's learner has with these departures from the letter, and no others."""
+    """The audit knows the bounds of the paper's learner only with these deviations."""
     missing = [name for name in AUDITED if name not in constants.get("deviations", AUDITED)]
     if missing:
         raise InvalidInput(
@@ -211,7 +211,7 @@ def refuse_unaudited(constants: Mapping[str, Any]) -> None:
 
 
 def check_opened(opened: Record, wishes: Wishes) -> Problem:
-    """The study's problem; refuses another problem or other options, with what differs."""
+    """The study's problem; other options than the study's are refused, naming what differs."""
     path = wishes.path
     if opened["kind"] != "open":
         raise UnreadableFile("a journal begins with its opening", where=str(path), got=repr(opened["kind"]))
@@ -241,7 +241,7 @@ def check_opened(opened: Record, wishes: Wishes) -> Problem:
 
 
 def refuse_other(wishes: Wishes, opened: Record, standing: Standing) -> None:
-    """A problem that is given must be the one that the study was begun with, or the one declared since."""
+    """Refuse a problem other than the one that the study was begun with, or the one declared since."""
     given = wishes.problem
     if given is not None and given.digest not in (opened["problem"], standing.problem.digest):
         raise InvalidInput(
@@ -298,7 +298,7 @@ def _replay(standing: Standing, scan: Scan, after: Line, wishes: Wishes) -> None
     """Apply every record that comes after a line."""
     name = wishes.path / journals.NAME
     standing.applied = after.n + 1
-    for line in journals.read_lines(name, wishes.files, offset=after.end, end=scan.size, n=after.n + 1):
+    for line in journals.read_lines(name, wishes.files, offset=after.end, end=scan.end.size, n=after.n + 1):
         record = line.record(name)
         try:
             standing.apply(record)

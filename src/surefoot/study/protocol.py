@@ -3,20 +3,20 @@
     {"call": "begin", "start": …}                                  → {"episode": 1, "next": "ask"}
     {"call": "ask"}                                                → {"ask_id": …, "action": …, "certificate": …, …}
     {"call": "tell", "ask_id": …, "next_state": …, "cost": …}      → {"repeated": false, "done": false, …}
-        with "action_applied": …, "intensity": … when something else was done than was offered
+        with "action_applied": …, "intensity": … if something else was done than was offered
     {"call": "tell_terminal", "cost": …, "episode": …}             → as tell; "episode" makes a repetition harmless
     {"call": "abort", "reason": …, "episode": …}                   → {"next": "begin"}; "episode" as in tell_terminal
     {"call": "acknowledge", "reason": …, "discard_data": false}    → {"next": "begin"}
-        with "noise": {limit: scale, …}, "problem": a file's path or what is in it, or "trust_anchors": true, as the
-        alarm asks for; "despite": why, where the problem has errors; "alarms": the records of those that were seen
+        with "noise": {limit: scale, …}, "problem": a file's path or its content, or "trust_anchors": true, as the alarm
+        requires; "despite": why, if the problem has errors; "alarms": the records of those that were seen
     {"call": "import_log", "path": …}                              → {"rows": …, …}
         with "different": why rows that are like others are different measurements
     {"call": "export_policy", "path": …}                           → {"path": …}
-    {"call": "status"}                                             → where the study stands
+    {"call": "status"}                                             → the state of the study
 
-Every answer holds "next", the call that is due. Labels are JSON values, a tuple is an array. A cost is a number, an
-array with one per limit, or null. An error is {"error": its message, "kind": its type}; nothing was changed then.
-An "id" in a request is given back in its answer.
+Every answer has "next", the call that is due. Labels are JSON values; a tuple is an array. A cost is a number, an array
+with one per limit, or null. An error is {"error": its message, "kind": its type}; nothing was changed then. An "id" in
+a request is returned in its answer.
 """
 
 from __future__ import annotations
@@ -63,28 +63,27 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         twice = next(key for key, n in Counter(key for key, _ in pairs).items() if n > 1)
-        raise InvalidInput("an entry is there twice", got=shown(twice))
+        raise InvalidInput("an entry occurs twice", got=shown(twice))
     return found
 
 
 def arguments_of(call: str) -> dict[str, bool]:
-    """The arguments of a call, which are those of the study's own method; True for those that must be given."""
+    """The arguments of a call, which are those of the study's method; True for those that are required."""
     _, *own = signature(getattr(Study, call)).parameters.values()
     return {_NAMES.get(each.name, each.name): each.default is Parameter.empty for each in own}
 
 
 def answer(study: Study, request: dict[str, Any]) -> dict[str, Any]:
-    """What a request gives; refusals are raised."""
+    """The answer to a request; refusals are raised."""
     given = {key: value for key, value in request.items() if key not in ("call", "id")}
     name = request.get("call")
     if type(name) is not str or name not in CALLS:
         raise InvalidInput("no such call", got=shown(name), fix=f"Use one of {', '.join(CALLS)}.")
     takes = arguments_of(name)
-    for key in given:
-        if key not in takes:
-            raise InvalidInput(
-                f"{name} does not take this", got=shown(key), fix=f"It takes {', '.join(takes) or 'nothing'}."
-            )
+    for key in given.keys() - takes.keys():
+        raise InvalidInput(
+            f"{name} does not take this", got=shown(key), fix=f"It takes {', '.join(takes) or 'nothing'}."
+        )
     for key, must in takes.items():
         if must and key not in given:
             raise InvalidInput(f"{name} needs {key!r}")
@@ -135,7 +134,7 @@ def _skip_line(stream: IO[bytes], line: bytes) -> None:
 
 
 def reply_line(value: dict[str, Any]) -> str:
-    """One line of ASCII; what is not finite, as in an id, becomes a string."""
+    """One line of ASCII; a number that is not finite, as in an id, becomes a string."""
     try:
         return json.dumps(value, allow_nan=False)
     except ValueError:

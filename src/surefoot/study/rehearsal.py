@@ -1,9 +1,8 @@
-"""Everything that a study will ever call is compiled when it is opened: no tell waits for the compiler.
+"""Everything a study calls is compiled when it is opened, so that no tell waits for the compiler.
 
-Numba compiles a function when it is first called with arguments of some types, and keeps the result on disk; the very
-first time on a machine that takes about a minute. The types are those of the problem's arrays, not their sizes, so an
-episode on a tiny problem with arrays of the same types brings in all that a measurement needs. What a plan needs is
-brought in by the plan that is made, or made again, when a study is opened.
+Numba compiles a function when it is first called with arguments of some types, and keeps the result on disk; the first
+time on a machine that takes about a minute. Types do not depend on sizes, so some episodes on a tiny problem with
+arrays of the same types compile all that a measurement needs. Opening a study makes a plan, which compiles the rest.
 """
 
 from __future__ import annotations
@@ -52,8 +51,7 @@ def _play(problem: Problem, name: str, options: dict[str, Any]) -> None:
             pair = agent._choose(h, under_way(agent.place).state)
             edge = int(layer.pair_ptr[pair])
             agent._record(h, pair, edge, cost)
-            monitor.observe(h, edge, cost)
-        monitor.observe_terminal(under_way(agent.place).state, cost)
+            monitor.observe(h, layer.cost_features[layer.row_of(edge)], cost)
         agent._record_terminal(cost)
         agent._finish()
         agent.replan()

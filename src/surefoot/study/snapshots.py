@@ -1,9 +1,9 @@
-"""Snapshots: the state after so many records, from which replay starts. They save time and never decide anything.
+"""Snapshots: the state after some records, from which a replay can start. They save time and never decide anything.
 
-A snapshot is an archive of plain arrays, ``snapshots/<n>.npz``, written between two episodes and then named in record
-n of the journal with the sha256 of its bytes. On opening the newest one whose bytes match is used; one that is
-damaged, missing or of another version is passed over, and said. From a snapshot and from the first record on, the
-very same state comes back, to the bit.
+A snapshot is an archive of plain arrays, ``snapshots/<n>.npz``, written between two episodes and then named in record n
+of the journal with the sha256 of its bytes. On opening, the newest one whose bytes match is used; one that is damaged,
+missing or of another version is passed over, with a remark. A replay from a snapshot gives the same state as one from
+the first record, to the bit.
 """
 
 from __future__ import annotations
@@ -25,31 +25,16 @@ from surefoot.study.standing import Standing
 
 FOLDER = "snapshots"
 KEPT = 3  #: older files are removed
-VERSION = 7
+VERSION = 8
 
 _LEAST_ROWS = 1_000  # between two
 _BYTES_PER_ROW = 4_096  # of snapshots, at most
 
 _FORMAT = "surefoot-snapshot"
 _NAME = re.compile(r"(\d{12,18})\.npz\Z")
-_SCALARS = (
-    "epoch",
-    "monitor_number",
-    "episodes",
-    "tells",
-    "rows",
-    "made_after",
-    "vouched",
-    "last_ask",
-    "last_tell",
-    "last_terminal",
-    "declared",
-    "despite",
-    "kept",
-    "restored",
-    "outside",
-    "discarded_at",
-    "grown",
+_VALUES = (  # of a standing
+    *("epoch", "monitor_number", "episodes", "tells", "rows", "made_after", "vouched", "last_terminal", "declared"),
+    *("despite", "kept", "restored", "outside", "discarded_at", "grown", "drifted"),
 )
 
 
@@ -64,9 +49,8 @@ def pack(standing: Standing, digest: str) -> bytes:
         "format": _FORMAT,
         "version": VERSION,
         "problem": digest,
-        **{key: getattr(standing, key) for key in _SCALARS},
-        "alarms": [[n, raised.entries()] for n, raised in standing.alarms],
-        "drifted": standing.drifted,
+        **{key: getattr(standing, key) for key in _VALUES},
+        "alarms": [[n, raised.entries()] for n, raised in standing.alarms.items()],
         "shapes": npz.shapes_of(groups),
     }
     stream = io.BytesIO()
@@ -82,18 +66,15 @@ def resume_from(path: Path, digest: str, standing: Standing) -> None:
             if header["problem"] != digest:
                 raise UnreadableFile("a snapshot of another problem", where=path.name)
             groups = open_members().groups(header["shapes"], ("agent", "monitor"))
-        standing.resume(
-            {key: header[key] for key in (*_SCALARS, "drifted")},
-            [(n, Raised.of(entries)) for n, entries in header["alarms"]],
-            groups["agent"],
-            groups["monitor"],
-        )
+        values = {key: header[key] for key in _VALUES}
+        values["alarms"] = {n: Raised.of(entries) for n, entries in header["alarms"]}
+        standing.resume(values, **groups)
     except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError) as error:
         raise UnreadableFile("the snapshot cannot be read", where=path.name, got=repr(error)[:200]) from error
 
 
 def matches(folder: Path, record: Record, layer: FileLayer) -> str:
-    """'' when the file of a snapshot's record is there, byte for byte; else what is wrong."""
+    """'' if the file of a snapshot's record is there, byte for byte; otherwise what is wrong."""
     match = _NAME.match(record["file"]) if type(record["file"]) is str else None
     if match is None or int(match[1]) != record["n"]:
         return "its name is not that of its record"
@@ -106,7 +87,7 @@ def matches(folder: Path, record: Record, layer: FileLayer) -> str:
 
 
 def numbers(folder: Path) -> list[int]:
-    """The records of which there are snapshot files, in order."""
+    """The records that have a snapshot file, in order."""
     try:
         return sorted(int(match[1]) for path in folder.iterdir() if (match := _NAME.match(path.name)))
     except FileNotFoundError:
@@ -115,13 +96,8 @@ def numbers(folder: Path) -> list[int]:
         raise UnreadableFile("the snapshots cannot be listed", where=str(folder), got=str(error)) from error
 
 
-def newest(folder: Path) -> int:
-    """The record that the newest snapshot file belongs to; 0 without one."""
-    return max(numbers(folder), default=0)
-
-
 class Keeper:
-    """Writes a snapshot between episodes now and then, so that its cost per row, told or imported, stays bounded."""
+    """Writes a snapshot between episodes now and then, so that its cost per row, told or imported, stays small."""
 
     def __init__(self, folder: Path, layer: FileLayer) -> None:
         self.every: int | None = None  #: rows between two; None: by the size of a snapshot
@@ -129,7 +105,7 @@ class Keeper:
         self._size = 0  # bytes of the last one
 
     def consider(self, standing: Standing, journal: Journal) -> None:
-        """Write one if it is time. Without it replay takes longer, and nothing else: a full disk is no error here."""
+        """Write one if it is due. A full disk is no error: without a snapshot, replay only takes longer."""
         since = standing.rows - standing.rows_at_snapshot
         if standing.unwritten or since < self._between():
             return

@@ -1,16 +1,16 @@
-"""Where a study stands: what follows from its journal, and from nothing else.
+"""The state of a study, which follows from its journal and from nothing else.
 
-:meth:`Standing.apply` takes one record after the other. A running study writes a record first and applies it then, a
-reopened one applies what is written; both go through the same lines, so that they cannot differ.
+:meth:`Standing.apply` takes one record after the other. A running study writes a record and then applies it; a reopened
+one applies what is written. Both run the same code, so they cannot differ.
 
-**Failure probability.** The agent of epoch k (a new epoch begins when data are discarded after a drift) works with the
-share p·2^-(k+1). By the union bound all steps of all epochs are safe with probability ≥ 1 − p(½ + ¼ + …) = 1 − p.
-A declaration that is widened while the data are kept spends nothing (:mod:`surefoot.study.comparing`).
-Likewise monitor i (a new one begins with each acknowledgement) works at the level α·2^-(i+1), so that a truthful plant
-raises any false alarm at all, over the whole study, with probability at most α.
+**Failure probability.** The agent of epoch k (a new epoch begins when data are discarded) works with the share
+p·2^-(k+1). By the union bound all steps of all epochs are safe with probability ≥ 1 − p(½ + ¼ + …) = 1 − p. Widening
+the declaration while keeping the data spends nothing (:mod:`surefoot.study.comparing`). Likewise monitor i (each
+acknowledgement begins a new one) works at the level α·2^-(i+1): if the plant is as declared, any alarm at all, over the
+whole study, has probability at most α.
 
-**Safe mode.** From an alarm on, until a person acknowledges it, data are still counted but no plan is made from them,
-and the plan stays as it was: the alarm says that the declared knowledge, on which all bounds rest, is wrong.
+**Safe mode.** From an alarm until a person acknowledges it, data are still counted, but no plan is made from them: the
+alarm says that the declared knowledge, on which all bounds rest, is wrong.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
-from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -35,11 +34,10 @@ from surefoot.monitor.monitor import Alarm
 from surefoot.study import alarms, declaring
 from surefoot.study.alarms import Raised
 from surefoot.study.comparing import other_growth
-from surefoot.study.records import Record, drift
+from surefoot.study.records import Record
 from surefoot.study.state import State, unruffled
 
 T = TypeVar("T")
-_Observe = Callable[[FloatArray], Alarm | None]
 _Heard = tuple[Alarm | None, object]  # what the monitor says, and whether the row was certified
 
 
@@ -80,15 +78,26 @@ class Standing(State):
         self.agent._begin(start_of(self.problem, label_of(record["start"])))
         self.episodes += 1
         place = under_way(self.place)
-        place.episode, place.exact = self.episodes, record["point"]  # agents count anew in every epoch
-        self.drifted = self.drifted or drift(record, self.epoch, self.agent.replans, self.made_after)
+        place.episode, place.exact = self.episodes, record["point"]  # agents count from 1 in every epoch
+        self.drifted = self.drifted or self._drift(record)
+
+    def _drift(self, record: Record) -> str:
+        """A remark if a replay comes to another plan than the one that was in force; '' if it does not."""
+        plan, made_after = self.agent.replans, self.made_after
+        if (record["epoch"], record["plan"], record["made_after"]) == (self.epoch, plan, made_after):
+            return ""
+        return (
+            f"record {record['n']}: plan {record['plan']}, made after record {record['made_after']}, was in force; "
+            f"replayed on this machine it is plan {plan}, made after record {made_after}. "
+            "Bounds hold at all times, so no promise is touched"
+        )
 
     def _ask(self, record: Record) -> None:
         place = self._place_of(record)
         _expect(self.pending is None, "an action is offered while another one is pending")
         pair = self.problem.pair_index(place.step, label_of(record["state"]), label_of(record["action"]))
         self._expect_intensity(place.step, pair, record["intensity"])
-        self.pending = self.last_ask = record
+        self.pending = record
 
     def _tell(self, record: Record) -> None:
         place, n = self._place_of(record), record["n"]
@@ -103,14 +112,14 @@ class Standing(State):
             self._raise("successor", n, f"{self._went(record)}, which is {also}outside the declared support", seen)
         else:
             place.lost = True
-        self.pending, self.last_tell = None, record
+        self.pending = None
         self.tells += 1
         self.rows += 1
         if record["ends"]:
             self._plan(self.agent._finish, n)
 
     def _went(self, record: Record) -> str:
-        """Where a tell says that the plant went; after an input of a plant, and where it was expected."""
+        """Where a tell says that the plant went, and for a plant where it was expected."""
         action = f"action {record['action']!r}{at_intensity(record['intensity'])}"
         ask, point = self.pending, record["point"]
         if point is None or ask is None:
@@ -120,7 +129,7 @@ class Standing(State):
         return f"{self.where()}, {by}: the plant went to {_rounded(point['state'])}, expected in {boxes}"
 
     def _forbids(self, h: int, state: Any) -> bool:
-        """True when a state of step h, by its name, is declared as forbidden."""
+        """True if a state of step h, given by its label, is declared as forbidden."""
         try:
             return bool(self.problem.graph.forbidden(h)[self.problem.state_index(h, label_of(state))])
         except UnknownLabel:
@@ -137,27 +146,30 @@ class Standing(State):
             place.exact, exact = point["state"], np.array([point["features"]])
         place.strayed |= self.problem.shared_offsets and (record["override"] or self.safe_mode)
         self._compute(lambda: self.agent._record(h, pair, edge, cost, exact, played))
-        if place.step == h:  # a transition that cannot be counted has happened anyway
+        if place.step == h:  # it could not be counted, but it happened
             place.move(edge)
         _expect(record["ends"] == (place.due == "end"), "an episode ends at the wrong step")
-        certified, observe = self._seen(h, pair, edge, played, exact)
-        if exact is not None:  # of a plant: certified at the exact state, if it was offered
+        certified, x = self._seen(h, pair, edge, played, exact)
+        if exact is not None:  # an offer of a plant is certified at the exact state
             certified = certified or not record["override"]
-        self._weigh(record, h, where, cost, observe, certified)
+        self._weigh(record, h, where, x, cost, certified)
 
-    def _seen(self, h: int, pair: int, edge: int, intensity: float | None, x: Any = None) -> tuple[object, _Observe]:
-        """Is a pair certified at the intensity that was played; and who looks at the cost that was measured there.
-        ``x``: the features at the exact state, of a plant."""
-        plan, observe = self.agent.plan, partial(self.monitor.observe, h, edge)
+    def _seen(self, h: int, pair: int, edge: int, intensity: float | None, x: Any = None) -> tuple[object, Any]:
+        """Is a pair certified at the intensity that was played, and the features of a cost measured there. ``x``: those
+        at the exact state of a plant."""
+        plan = self.agent.plan
         certified = bool(plan.certified_sets.pairs[h][pair])
-        if x is None and intensity is not None and plan.intensities is not None:
+        if x is None:
             layer, _, along = self.agent.played(h, pair, edge, intensity)
             x = measured_features(self.problem, layer, along, None, self.where())
-        if x is not None:
-            observe = partial(self.monitor.observe_features, h, x[0])
         if plan.intensities is not None and intensity is not None and intensity != plan.intensities[h][pair]:
             certified = certified and bool(np.all(plan.bounds.at(h, x)[0] <= self.problem.bounds[h]))
-        return certified, observe
+        return certified, x[0]
+
+    def _last(self, state: int) -> tuple[object, Any]:
+        """The same for the cost of a last state."""
+        features = self.problem.graph.terminal.cost_features
+        return self.agent.plan.certified_sets.states[-1][state], None if features is None else features[state]
 
     def _terminal(self, record: Record) -> None:
         place = under_way(self.place)
@@ -166,15 +178,8 @@ class Standing(State):
         cost = self._cost(record["cost"])
         place.strayed |= self.problem.shared_offsets and self.safe_mode
         self._compute(lambda: self.agent._record_terminal(cost))
-        certified = self.agent.plan.certified_sets.states[-1][place.state]
-        self._weigh(
-            record,
-            self.problem.horizon - 1,
-            str(place),
-            cost,
-            partial(self.monitor.observe_terminal, place.state),
-            certified,
-        )
+        certified, x = self._last(place.state)
+        self._weigh(record, place.step, str(place), x, cost, certified)
         self.last_terminal = record
         self._plan(self.agent._finish, record["n"])
 
@@ -184,7 +189,8 @@ class Standing(State):
         self._plan(self.agent._finish, record["n"])
 
     def _plan(self, make: Callable[[], None], n: int) -> None:
-        """Let the agent plan if it wants to. One that fails or contradicts itself is an alarm; the one before stays."""
+        """Let the agent plan if it is due. A plan that fails or contradicts itself is an alarm; the one before
+        stays."""
         before, replans, failed = self.agent.planned(), self.agent.replans, self.agent.failed_replans
         self._compute(make)
         if self.agent.failed_replans > failed:
@@ -199,10 +205,8 @@ class Standing(State):
         self.agent.put_back(before)
 
     def _compute(self, step: Callable[[], T]) -> T | None:
-        """What a step gives; None, and an alarm, when it fails.
-
-        The record is on disk by then: an error would come back at every replay, and the study could not be opened.
-        """
+        """The result of a step; if it fails, None and an alarm. The record is on disk by then: an error would come back
+        at every replay, and the study could not be opened."""
         try:
             return step()
         except FAILURES as error:
@@ -217,47 +221,45 @@ class Standing(State):
         self.unwritten.append(Raised(kind, n, message, details))
         self.agent.replan_growth = math.inf  # no plan is made from data that are in doubt
 
-    def _weigh(
-        self, record: Record, h: int, where: str, cost: FloatArray | None, observe: _Observe, certified: object
-    ) -> None:
-        """A cost that was told is not finite, or gives the monitor something to say."""
+    def _weigh(self, record: Record, h: int, where: str, x: Any, cost: FloatArray | None, certified: object) -> None:
+        """Raise an alarm if a cost that was told is not finite, or if the monitor raises one."""
         if record["raw_cost"] is not None:
             told = ", ".join(record["raw_cost"])
             self._raise("cost", record["n"], f"{where}: the cost told is not finite: {told}", {"cost": told})
         elif cost is not None:
-            self._heed(self._watched(h, cost, observe), record["n"], certified)
+            self._heed(self._watched(h, x, cost), record["n"], certified)
 
-    def _watched(self, h: int, cost: FloatArray, observe: _Observe) -> Alarm | None:
-        """What the monitor says of a cost of step h; in safe mode, and where the agent does not learn from it either,
-        it only looks whether a limit was exceeded."""
+    def _watched(self, h: int, x: Any, cost: FloatArray) -> Alarm | None:
+        """The monitor's alarm about a cost of step h, if any. In safe mode, and where the agent does not learn from the
+        cost either, only the limit is tested."""
         doubted = self.safe_mode or (self.place is not None and self.place.strayed)
-        return self._compute(lambda: self.monitor.beyond(h, cost) if doubted else observe(cost))
+        return self._compute(lambda: self.monitor.beyond(h, cost) if doubted else self.monitor.observe(h, x, cost))
 
     def _heed(self, alarm: Alarm | None, n: int, certified: object, at: str = "") -> None:
-        """``certified``: by the plan in force. A cost of what was not certified may exceed its limit."""
+        """``certified``: by the plan in force; the cost of an action that was not may exceed its limit."""
         if alarm is not None:
             self._raise(alarm.kind, n, at + alarm.message, {**alarm.details, "certified": bool(certified)})
 
     def _alarm(self, record: Record) -> None:
         raised = Raised.of(record)
         self.unwritten = [item for item in self.unwritten if (item.kind, item.record) != (raised.kind, raised.record)]
-        self.alarms.append((record["n"], raised))
+        self.alarms[record["n"]] = raised
         self.agent.replan_growth = math.inf
 
     def _acknowledge(self, record: Record) -> None:
         _expect(self.place is None and self.safe_mode, "an acknowledgement without an alarm")
         old, discard, n = self.problem, record["discard"], record["n"]
         new = old if record["problem"] == old.digest else self._named(record)
-        answered = [raised for _, raised in self.alarms]
+        answered = list(self.alarms.values())
         declaring.refuse_unanswered(answered, old, new, discard, self.outside)
-        _expect(record["changes"] == declaring.changes(old, new, discard), "the changes are others")
+        _expect(record["changes"] == declaring.changes(old, new, discard), "its changes do not match the declarations")
         _expect(record["epoch"] == self.epoch + bool(discard), "an epoch out of turn")
         _expect(record["monitor"] == self.monitor_number + 1, "a monitor out of turn")
         if any(raised.disproves for raised in answered):
             self.restored = {"record": n, "by": record["changes"]}
         self.outside += alarms.answered_by_discard(answered, new) if discard else []
         agent = self.next_agent(new, discard) if discard or new is not old else None
-        self.alarms = []  # those that were not yet written, as after a replay that failed, nobody has seen
+        self.alarms = {}  # nobody has seen those that are not yet written, as after a replay that failed
         self.problem, self.declared = new, {key: record[key] for key in ("problem", "problem_file")}
         self.despite = record["despite"]
         self.monitor_number += 1
@@ -265,17 +267,15 @@ class Standing(State):
         if discard:
             self.unwritten = []
             self.epoch, self.discarded_at = self.epoch + 1, record["time"]
-            self.kept = None if new.graph.beyond is None else self.fixed
-        elif agent is not None:
-            self.kept = self.fixed
         if agent is not None:
+            self.kept = None if discard and new.graph.beyond is None else self.fixed
             self._employ(agent, n if discard else self.made_after)
         if not discard and not self.unwritten:
             self.agent.replan_growth = self.constants["replan_growth"]
             self._plan(self.agent.replan, n)
 
     def _named(self, record: Record) -> Problem:
-        """The problem that a record names: the one at hand, which may be able to grow, or that of its file."""
+        """The problem that a record names: the one at hand, which may be able to grow, or the one in its file."""
         near, self.at_hand = self.at_hand, None
         return near if near is not None and near.digest == record["problem"] else self._declared_by(record)
 
@@ -285,7 +285,7 @@ class Standing(State):
         _expect(self.place is None and not self.safe_mode, "the graph grows out of turn")
         new = self._named(record)
         fault = other_growth(self.problem, new)
-        _expect(not fault, f"the graph that has grown is another one: {fault}")
+        _expect(not fault, f"the larger graph is not the one before, grown: {fault}")
         self.problem, self.declared = new, {key: record[key] for key in ("problem", "problem_file")}
         self.grown = {name: [*pairs, *record[name]] for name, pairs in self.grown.items()}
         self.monitor.follow(new)
@@ -319,21 +319,18 @@ class Standing(State):
         self._compute(lambda: self.agent.transitions.add(h, layer, own, along, before))
         if measured is None:
             return None, True
-        x = measured_features(self.problem, layer, along, None, self.where())
-        self._compute(lambda: self.agent.costs.add(h, x, measured))
-        certified, observe = self._seen(h, pair, edge, intensity)
-        return self._watched(h, measured, observe), certified
+        certified, x = self._seen(h, pair, edge, intensity)
+        self._compute(lambda: self.agent.costs.add(h, x[None], measured))
+        return self._watched(h, x, measured), certified
 
     def _import_terminal(self, h: int, state: Any, cost: Any) -> _Heard:
         last, i = self.problem.graph.terminal, self.problem.state_index(h, label_of(state))
         _expect(h == self.problem.horizon - 1 and last.has_cost[i], "the cost of a state that has none")
-        measured = self._cost(cost)
-        if measured is None or last.cost_features is None:
+        measured, (certified, x) = self._cost(cost), self._last(i)
+        if measured is None or x is None:
             return None, True
-        features = last.cost_features[i]
-        self._compute(lambda: self.agent.costs.add(h, features, measured))
-        alarm = self._watched(h, measured, partial(self.monitor.observe_terminal, i))
-        return alarm, self.agent.plan.certified_sets.states[h][i]
+        self._compute(lambda: self.agent.costs.add(h, x, measured))
+        return self._watched(h, x, measured), certified
 
     # --- checks -----------------------------------------------------------------------------------------
 
@@ -343,18 +340,17 @@ class Standing(State):
         return self.problem.pair_index(h, *names), self.problem.edge_index(h, *names, label_of(after))
 
     def _expect_intensity(self, h: int, pair: int, intensity: Any) -> None:
-        """One that the action can have, in a problem with rays; null in others."""
-        _expect(
-            (intensity is not None) == self.problem.has_rays, "an action without its intensity, or with one too many"
-        )
-        if intensity is not None:
+        """In a problem with rays one that the action can have, in others null."""
+        given = intensity is not None
+        _expect(given == self.problem.has_rays, "an action without its intensity, or with one too many")
+        if given:
             self.problem.intensity(h, pair, intensity, self.where())
 
     def _cost(self, cost: Any) -> FloatArray | None:
         return finite_cost(self.problem, cost, self.where())
 
     def _place_of(self, record: Record) -> Place:
-        """Where the episode is, which is where an ask or a tell says that it is."""
+        """Where the episode is; an ask or a tell of another place is refused."""
         place = under_way(self.place)
         place.expect_at("act", record["step"], label_of(record["state"]))
         return place

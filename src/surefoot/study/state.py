@@ -26,7 +26,7 @@ from surefoot.study.records import Record, share
 
 MonitorFactory = Callable[[Problem, float], Monitor]
 
-#: Numbers that overflow are dealt with where they lead to; whether numpy warns of them must change nothing.
+#: Overflows are handled where they matter; numpy's warnings about them must change nothing.
 unruffled = np.errstate(all="ignore")
 
 
@@ -42,9 +42,10 @@ class State:
         self._declarations = declared
         self.kept: Record | None = None  # ridges and their ratios, with the data, when the declaration was widened
         self.restored: Record | None = None  # how the promise came back after an alarm that disproved it
-        self.outside, self.discarded_at = list[str](), ""  # transitions that a discard has answered; when it was
-        self.grown: Record = {"expanded": [], "refused": []}  # all pairs of all growths, in their order
-        self.at_hand: Problem | None = None  # a graph that has grown, or is declared anew, by a record to be applied
+        self.outside = list[str]()  # transitions that a discard has answered
+        self.discarded_at = ""  # the time of the last discard
+        self.grown: Record = {"expanded": [], "refused": []}  # all pairs of all growths, in order
+        self.at_hand: Problem | None = None  # the grown or newly declared problem of the record to be applied next
         self.first_values: tuple[FloatArray, ...] = ()  # V before any data, for imported rows; of the first graph
         self.failure_probability: float = opened["failure_probability"]
         self.false_alarm: float = opened["false_alarm"]
@@ -53,22 +54,20 @@ class State:
         self.despite: Record | None = opened["despite"]  # errors of the declaration, and why it is used anyway
         self._monitor_factory = monitor
         self.epoch, self.monitor_number, self.episodes, self.tells = 0, 0, 0, 0  # episodes: those begun
-        self.rows, self.rows_at_snapshot = 0, 0  # told or imported: what a replay takes its time for
+        self.rows, self.rows_at_snapshot = 0, 0  # told or imported, which is what a replay spends its time on
         self.vouched: list[Record] = []  # imports with rows like others; a person vouches that they differ
         self.pending: Record | None = None  # the ask
-        self.last_ask: Record | None = None
-        self.last_tell: Record | None = None
         self.last_terminal: Record | None = None
-        self.alarms: list[tuple[int, Raised]] = []  # with their records' numbers, not yet acknowledged
+        self.alarms: dict[int, Raised] = {}  # by the number of their record; not yet acknowledged
         self.unwritten: list[Raised] = []  # raised, but not yet in the journal
-        self.of_plant = opened.get("plant") is not None
+        self.of_plant = opened["plant"] is not None
         self.applied = 1  # records: the opening
-        self.drifted = ""  # where rounding differs from the machine that wrote the journal, plans come at other times
+        self.drifted = ""  # a remark if rounding differs from the machine that wrote the journal, and plans with it
         self._employ(self._new_agent(problem, 0, None), 0)
         self.monitor = self.new_monitor(self.problem, self.monitor_number)
 
     def _declared_by(self, record: Record) -> Problem:
-        """The problem that a record names, from its file; a graph that grows has begun as the study's."""
+        """The problem that a record names, from its file."""
         found = self._declarations(record)
         return found if found.graph.beyond is None else replace(found, began=self._began)
 
@@ -106,15 +105,9 @@ class State:
         return self._monitor_factory(problem, share(self.false_alarm, number))
 
     @unruffled
-    def resume(
-        self,
-        scalars: Record,
-        alarms: list[tuple[int, Raised]],
-        agent: Mapping[str, NDArray[Any]],
-        monitor: Mapping[str, NDArray[Any]],
-    ) -> None:
+    def resume(self, values: Record, agent: Mapping[str, NDArray[Any]], monitor: Mapping[str, NDArray[Any]]) -> None:
         """Take over the state of a snapshot; this standing must be fresh."""
-        vars(self).update(scalars)
+        vars(self).update(values)
         self.rows_at_snapshot = self.rows
         if self.declared["problem"] != self.problem.digest:
             self.problem = self._declared_by(self.declared)
@@ -125,12 +118,11 @@ class State:
         self.monitor = self.new_monitor(self.problem, self.monitor_number)
         self.agent.restore(agent)
         self.monitor.restore(monitor)
-        self.alarms = alarms
-        if alarms:
+        if self.alarms:
             self.agent.replan_growth = math.inf
 
     def take_over(self, problem: Problem) -> None:
-        """Continue with the same problem as another object, one that can grow."""
+        """Continue with the same problem in an object that can grow."""
         self.problem = problem
         self.agent.look_over(problem)
         self.monitor.follow(problem)
@@ -150,7 +142,11 @@ class State:
 
     @property
     def raised(self) -> list[Raised]:
-        return [raised for _, raised in self.alarms] + self.unwritten
+        return [*self.alarms.values(), *self.unwritten]
+
+    def raised_by(self, record: Record) -> str | None:
+        """The first alarm that a record has raised, in words."""
+        return next((raised.message for raised in self.raised if raised.record == record["n"]), None)
 
     @property
     def place(self) -> Place | None:
@@ -159,7 +155,7 @@ class State:
 
     @property
     def at_terminal(self) -> bool:
-        """True when all that is missing of the episode is the cost of its last state."""
+        """True when only the cost of the episode's last state is missing."""
         return self.place is not None and self.place.due == "terminal"
 
     @property

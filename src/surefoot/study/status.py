@@ -1,4 +1,4 @@
-"""Where a study stands, for people and for programs in other languages."""
+"""The state of a study, for people and for programs in other languages."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _CALLS = {"act": "ask", "terminal": "tell_terminal", "abort": "abort"}  # by wha
 
 def status(standing: Standing) -> dict[str, Any]:
     """Plain JSON; ``next`` is the call that is due: begin, ask, tell, tell_terminal or abort."""
-    agent = standing.agent
+    agent, place = standing.agent, standing.place
     return {
         "records": standing.applied,
         "episodes": standing.episodes,
         "tells": standing.tells,
         "next": next_call(standing),
-        "episode": _episode(standing),
+        "episode": None if place is None else {"number": place.episode, "step": place.step, "state": place.said},
         "pending": None if standing.pending is None else Offer.of(standing.pending).to_dict(),
         "safe_mode": standing.safe_mode,
         "alarms": [item.entries() for item in standing.raised],
@@ -50,7 +50,7 @@ def status(standing: Standing) -> dict[str, Any]:
 
 
 def progress_of(plan: Plan) -> dict[str, Any]:
-    """How far a plan has come: pairs certified, and what is still to be gained at most (null: not finite)."""
+    """How far a plan has come: certified pairs, and how much can still be gained at most (null: not finite)."""
     left = plan.to_gain
     return {"certified": plan.n_certified(), "to_gain": left if math.isfinite(left) else None}
 
@@ -58,20 +58,17 @@ def progress_of(plan: Plan) -> dict[str, Any]:
 def as_text(found: dict[str, Any]) -> str:
     """A status for a person: is it safe, how far has it come, what is due."""
     lines = [f"{found['path']}: " + ("SAFE MODE, an alarm waits for a person" if found["safe_mode"] else "normal")]
-    for alarm in found["alarms"]:
-        lines.append(f"  alarm ({alarm['alarm']}): {alarm['message']}")
+    lines += [f"  alarm ({alarm['alarm']}): {alarm['message']}" for alarm in found["alarms"]]
     if found["safe_mode"]:
         lines += [f"  it takes {in_words(answer)}" for answer in found["answers"]]
         lines.append(f"  acknowledge with: {acknowledging_command(found)}")
+    begun, told = _counted(found["episodes"], "episode"), _counted(found["tells"], "measurement")
     share = found["certified_pairs"] / max(1, found["pairs"])
-    lines.append(f"promise: {found['promise']}")
-    lines.append(
-        f"{_counted(found['episodes'], 'episode')} begun, {_counted(found['tells'], 'measurement')} told, "
-        f"{_counted(found['records'], 'record')}"
-    )
-    lines.append(
-        f"certified: {found['certified_pairs']:,} of {found['pairs']:,} actions ({share:.0%}), plan {found['plan']}"
-    )
+    lines += [
+        f"promise: {found['promise']}",
+        f"{begun} begun, {told} told, {_counted(found['records'], 'record')}",
+        f"certified: {found['certified_pairs']:,} of {found['pairs']:,} actions ({share:.0%}), plan {found['plan']}",
+    ]
     if found["to_gain"] is not None:
         lines.append(f"still to be gained: {found['to_gain']:.3g} an episode at most, by the learner's own bounds")
     place = found["episode"]
@@ -99,7 +96,7 @@ def in_words(answer: str) -> str:
 
 
 def acknowledging_command(found: dict[str, Any]) -> str:
-    """What a person types to acknowledge the alarms; the gentlest of the answers that are enough."""
+    """What a person types to acknowledge the alarms, with the mildest answer that is enough."""
     raised = [Raised.of(entries) for entries in found["alarms"]]
     asked = {alarm.answer for alarm in raised} - {REASON}
     options = " --discard-data" if asked else ""
@@ -117,10 +114,3 @@ def next_call(standing: Standing) -> str:
     if standing.place is None:
         return "begin"
     return "tell" if standing.pending is not None else _CALLS[standing.place.due]
-
-
-def _episode(standing: Standing) -> dict[str, Any] | None:
-    place = standing.place
-    if place is None:
-        return None
-    return {"number": place.episode, "step": place.step, "state": place.said}

@@ -5,8 +5,8 @@
             offer = ep.ask()                    # the action, and for every successor why it is allowed
             ep.tell(*apply(offer.action))       # the next state and the measured cost
 
-Everything that happens is a record in the journal before it counts (``records``), and what follows from the records is
-computed in one place (``standing``).
+Everything that happens is written to the journal before it counts (``records``), and the state that follows from the
+records is computed in one place (``standing``).
 """
 
 from __future__ import annotations
@@ -30,13 +30,12 @@ from surefoot.model.problem import Problem
 from surefoot.model.rules import check_flag
 from surefoot.monitor.monitor import Monitor
 from surefoot.storage.disk import FileLayer
-from surefoot.study import certificate, declaring, exporting, opening, records
+from surefoot.study import declaring, exporting, opening, records
 from surefoot.study import journal as journals
-from surefoot.study.acknowledging import Answer, acknowledge_entries
-from surefoot.study.certificate import Offer
+from surefoot.study.certificate import Offer, ask_entries
+from surefoot.study.changing import Answer, acknowledge_entries, attach
 from surefoot.study.episode import Episode
 from surefoot.study.exact import Exact
-from surefoot.study.growing import attach
 from surefoot.study.held import Held
 from surefoot.study.importing import Imported, prepare
 from surefoot.study.journal import Clock, Journal
@@ -89,17 +88,17 @@ class Study(Held):
             agent: ``"lsvi-new"``, the default, or ``"lsvi-new-paper"``; or the class.
             failure_probability: p; with probability at least 1 − p, all steps of the whole study are safe, over all
                 epochs together. 0.05 by default. Epoch k works with p·2^-(k+1), see ``acknowledge``.
-            false_alarm: α; the probability that a plant which is as declared ever raises an alarm is at most this.
-                0.01 by default. Monitor i, after i acknowledgements, works with α·2^-(i+1).
+            false_alarm: α; if the plant is as declared, the probability of any alarm ever is at most this. 0.01 by
+                default. Monitor i, after i acknowledgements, works with α·2^-(i+1).
             read_only: open without the lock, to read while another process runs the study; nothing can be told.
             clock: seconds since 1970. If it goes back, the journal notes it and the study continues.
-            snapshot_every: rows, told or imported, between two snapshots; by default as many as keep their cost small.
+            snapshot_every: rows, told or imported, between two snapshots; by default enough to keep their cost small.
             despite: your reason to begin although :func:`surefoot.check` finds errors in the problem; without one, the
-                study is refused. The reason is journalled and shown by status, certificates and audit. An existing
-                study ignores it.
+                study is refused. The reason is kept in the journal and shown by status, certificates and audit. An
+                existing study ignores it.
             files, monitor_factory: replace the disk and the monitor in tests.
             progress: report long compilations on standard error; by default on a terminal. Everything that the study
-                will need is compiled here, so that no tell has to wait for it.
+                needs is compiled here, so no tell has to wait for it.
             agent_options: options of :class:`surefoot.LsviNew` or :class:`surefoot.LsviNewPaper`. For an existing
                 study, leave them out or repeat the same.
         """
@@ -147,12 +146,12 @@ class Study(Held):
 
     @property
     def safe_mode(self) -> bool:
-        """True after an alarm until it is acknowledged: only the fallback's actions are offered, where it has any."""
+        """True from an alarm until it is acknowledged; where the fallback has an action, only that one is offered."""
         return self._standing.safe_mode
 
     @property
     def standing(self) -> Standing:
-        """All state, for reports; not to be changed."""
+        """All state, for reports; do not change it."""
         return self._standing
 
     @property
@@ -173,13 +172,13 @@ class Study(Held):
 
     def resume(self) -> Episode:
         """The episode that was under way when the study was closed or its process died, for a ``with`` block."""
-        under_way(self._standing.place)
-        return Episode(self, lambda: under_way(self._standing.place).episode)
+        number = under_way(self._standing.place).episode
+        return Episode(self, lambda: number)
 
     def begin(self, start: Label = None) -> int:
         """Begin an episode and return its number; ``start`` may be left out when the problem has one start.
 
-        Beginning again before anything was asked is the same episode: so a caller that died may repeat the call.
+        Called again before anything was asked, it returns the same episode, so a caller that died may repeat it.
         """
         with self._calls:
             standing = self._ready()
@@ -208,30 +207,15 @@ class Study(Held):
             return standing.episodes
 
     def ask(self) -> Offer:
-        """The action to take now, with its certificate. Asking again gives the same offer until it is told or void."""
+        """The action to take now, with its certificate. Asking again gives the same offer, until it is told or
+        aborted."""
         with self._calls:
-            standing, place = self._ready(), under_way(self._standing.place)
+            standing = self._ready()
             if standing.pending is not None:
                 return Offer.of(standing.pending)
-            place.expect("act")
             assert self._journal is not None
-            h, point = place.step, None if place.exact is None else self.exact.look(standing)
-            chosen = None if point is None else (point, self.exact.choose(standing, point))
-            pair = certificate.choose(standing) if chosen is None else chosen[0].pair(chosen[1])
-            record = self._do(
-                "ask",
-                {
-                    "ask": records.ask_id(self._journal.records, self._journal.hash),
-                    "episode": place.episode,
-                    "step": h,
-                    "state": place.label,
-                    "action": self.problem.naming.action(self.problem.graph.layers[h], h, pair),
-                    "intensity": certificate.offered_intensity(standing, pair, chosen),
-                    "certificate": certificate.certificate_for(standing, pair, chosen),
-                    "point": None if chosen is None else self.exact.offered(*chosen),
-                },
-            )
-            return Offer.of(record)
+            ask_id = records.ask_id(self._journal.records, self._journal.hash)
+            return Offer.of(self._do("ask", ask_entries(standing, self.exact, ask_id)))
 
     def tell(
         self,
@@ -247,14 +231,15 @@ class Study(Held):
             ask_id: of the offer. Telling the same again changes nothing; telling something else is refused.
             next_state: the state that followed. One outside the declared support is kept in the journal, raises an
                 alarm, and ends the episode.
-            cost: a number, or one per limit; None when it was not measured: the transition counts, the cost does
-                not. It must not depend on the noise whether it was measured; a sensor that is silent when its reading
-                is high would bias every bound. A number that is not finite raises an alarm.
-            action_applied: what an operator did instead of the offer. An action of this state is used with the data
-                like any other; one that the problem does not know is kept in the journal, its row is not used, and
-                the episode can only be aborted, since nothing is known of where it leads.
-            intensity: at which the action was applied, where an operator chose another one than was offered; of another
-                action with an intensity it must be said (spec 9). Data enter with the features there.
+            cost: a number, or one per limit; None if it was not measured, so that only the transition counts. Whether
+                it was measured must not depend on the noise: a sensor that is silent when its reading is high would
+                bias every bound. A number that is not finite raises an alarm.
+            action_applied: what an operator did instead of the offer. An action of this state counts like any other;
+            one
+                that the problem does not know is kept in the journal but not used, and the episode can only be aborted,
+                since nobody knows where it leads.
+            intensity: at which the action was applied, if not as offered; required for another action that has one
+                (spec 9). The data enter with the features there.
         """
         with self._calls:
             standing = self._ready()
@@ -286,9 +271,10 @@ class Study(Held):
             return Receipt.of(standing, self._do("terminal", entries))
 
     def abort(self, reason: str = "", episode: int | None = None) -> None:
-        """End the episode early, whatever is pending; what was told before counts.
+        """End the episode early; what was told before counts.
 
-        With ``episode`` given, aborting one that is over changes nothing: a caller that lost the answer may repeat it.
+        With ``episode`` given, aborting one that is over changes nothing, so a caller that lost the answer may repeat
+        it.
         """
         with self._calls:
             standing = self._ready()
@@ -323,22 +309,22 @@ class Study(Held):
         despite: str | None = None,
         alarms: list[int] | None = None,
     ) -> None:
-        """Acknowledge the alarms and leave safe mode; a person's decision, recorded in the journal.
+        """Acknowledge the alarms and leave safe mode; a person's decision, kept in the journal.
 
-        Most alarms disprove the declaration, and acknowledging them takes the answer that they require, see
-        :mod:`surefoot.study.alarms` and ``status()["answers"]``. The guarantee then holds from this record on.
+        Most alarms disprove the declaration and require an answer, see :mod:`surefoot.study.alarms` and
+        ``status()["answers"]``. The guarantee then holds from this record on.
 
         Args:
             reason: kept in the journal.
-            discard_data: drop all that was learned; epoch k+1 begins with the share p·2^-(k+2) of the failure
-                probability. It is required after "residual" and "contradiction": bounds that mix two plants hold for
-                neither. Anchors are dropped as well.
+            discard_data: drop everything learned; epoch k+1 begins with the share p·2^-(k+2) of the failure
+                probability. Required after "residual" and "contradiction": bounds that mix two plants hold for neither.
+                Anchors are dropped as well.
             noise: a larger noise scale, or one for each limit by name; the data are kept.
             problem: a wider declaration in place of the study's: more successors, larger noise, …; the data are kept.
             trust_anchors: keep the anchors when data are discarded; they must hold for the plant as it is now.
-            despite: your reason to use ``noise`` or ``problem`` although :func:`surefoot.check` finds errors in what is
-                then declared, as in :meth:`open`.
-            alarms: the records of the alarms that you have seen, as in the status; refused if others wait by now.
+            despite: your reason to use ``noise`` or ``problem`` although :func:`surefoot.check` finds errors, as in
+                :meth:`open`.
+            alarms: the records of the alarms that you have seen, as in the status; refused if there are others by now.
         """
         with self._calls:
             standing = self._ready()
@@ -356,14 +342,12 @@ class Study(Held):
             if standing.safe_mode:
                 fix = "Acknowledge the alarm first."
                 raise OutOfOrder("nothing is imported in safe mode", got=standing.why, fix=fix)
-            journal = self.path / journals.NAME
-            found, partly = prepare(
-                self.problem, rows, _text("source", source), different, journal, self._layer, standing.discarded_at
-            )
+            where = self.path / journals.NAME, self._layer, standing.discarded_at
+            found, partly = prepare(self.problem, rows, _text("source", source), different, *where)
             return Imported.of(self._do("import", found), partly, standing)
 
     def export_policy(self, path: str | Path, *, start: Label = None, exploit: bool = False) -> Path:
-        """The certified greedy policy, ``.json`` or ``.py``; it needs no surefoot: :mod:`…plan.policy_document`.
+        """Write the certified greedy policy to a ``.json`` or ``.py`` file, which needs no surefoot to be used.
 
         ``exploit``: without exploring, for a plant that must not explore any more; still certified.
         """

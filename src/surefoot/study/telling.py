@@ -1,4 +1,4 @@
-"""What a tell becomes in the journal, what is answered to it, and how a repeated one is known again."""
+"""Tells: what is written to the journal, what is answered, and how a repeated one is recognised."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ _SAID = ("action", "intensity", "next_state", "cost", "raw_cost", "point")
 
 @dataclass(frozen=True)
 class Receipt:
-    """What is answered to a tell, when it is on disk."""
+    """The answer to a tell that is on disk."""
 
-    repeated: bool  # it was on record already, and nothing changed
-    done: bool  # no episode is under way any more
+    repeated: bool  # it was on record already; nothing changed
+    done: bool  # the episode is over
     at_terminal: bool  # the cost of the last state is awaited
     safe_mode: bool
     alarm: str | None  # what this tell raised
 
     @classmethod
     def of(cls, standing: Standing, record: Record, repeated: bool = False) -> Receipt:
-        raised = (item.message for item in standing.raised if item.record == record["n"])
-        return cls(repeated, standing.place is None, standing.at_terminal, standing.safe_mode, next(raised, None))
+        done, alarm = standing.place is None, standing.raised_by(record)
+        return cls(repeated, done, standing.at_terminal, standing.safe_mode, alarm)
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -51,7 +51,7 @@ def tell_entries(
     applied: Label,
     intensity: float | None,
 ) -> Record:
-    """The entries of a tell that answers an ask; everything that can be refused is refused here."""
+    """The entries of a tell that answers an ask; everything that is wrong with it is refused here."""
     point, may, strange = None, True, False
     if ask["point"] is not None:
         if intensity is not None and standing.problem.has_rays:
@@ -132,7 +132,7 @@ def _expanded(problem: Problem, h: int, state: Label, action: Label) -> bool:
 
 
 def _refuse_misspelt(problem: Problem, h: int, state: Label, where: str) -> None:
-    """``"0"`` where ``0`` is a state: no plant does that, so it is refused, not taken for a new successor."""
+    """Refuse ``"0"`` where ``0`` is a state: it is a mistake of the caller, not a new successor."""
     try:
         problem.state_index(h, state)
     except UnknownLabel as error:
@@ -155,9 +155,7 @@ def told_before(
     told: tuple[Label, Cost, Label, float | None],
 ) -> Receipt:
     """The receipt of a tell that is only repeated; anything else about an ask that is not pending is refused."""
-    ask, tell = standing.last_ask, standing.last_tell
-    if ask is None or tell is None or ask["ask"] != name or tell["ask"] != name:
-        ask, tell = _find(path, layer, n, name)
+    ask, tell = _find(path, layer, n, name)
     if tell is None:
         raise OutOfOrder("the episode of this ask was aborted, so nothing can be told", got=name)
     now = tell_entries(standing, exact, ask, *told)
@@ -172,14 +170,14 @@ def told_before(
 
 
 def _played_as(ask: Record, tell: Record) -> str:
-    """The action of a tell in words: of a plant the input, where it was the one offered."""
+    """The action of a tell in words; for a plant the input, if it was the one offered."""
     if ask["point"] is not None and not tell["override"]:
         return repr(label_of(ask["point"]["input"]))
     return f"{tell['action']!r}{at_intensity(tell['intensity'])}"
 
 
 def _find(path: Path, layer: FileLayer, n: int, name: str) -> tuple[Record, Record | None]:
-    """An old ask, which is record n, and its tell; None when the episode was aborted before. Reads the journal."""
+    """An old ask, which is record n, and its tell, from the journal; None if the episode was aborted before it."""
     ask: Record | None = None
     for line in journals.read_lines(path, layer):
         if line.n < n:
@@ -195,7 +193,7 @@ def _find(path: Path, layer: FileLayer, n: int, name: str) -> tuple[Record, Reco
 
 
 def _plain(value: Any) -> Any:
-    """Labels from a record are lists, those from a caller tuples; and 1 is not True."""
+    """For comparing: labels are lists in a record and tuples from a caller, and 1 is not True."""
     if isinstance(value, (list, tuple)):
         return [_plain(part) for part in value]
     return type(value), value
