@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 import surefoot as sf
-from surefoot.plan.why import Explanation, Kind, explain
+from surefoot.plan.why import Explanation, Kind, explain, reasons
 from surefoot.reports import page as html
-from surefoot.reports.explorer import known_of, reasons_of
+from surefoot.reports.explorer import known_of
 from surefoot.reports.wording import Wording, label_text, with_words, wording_of
 from surefoot.runs import plans_kept as snapshots
 from surefoot.runs.plans_kept import Snapshot
@@ -167,11 +167,11 @@ def test_choosing_an_action_says_why(browser: Any, pages: dict[str, Path], name:
     with opened(browser, pages[name]) as tab:
         slide(tab, "plan", i)
         offset = 0
-        reasons = reasons_of(world, kept[i])
+        whys = reasons(world.problem, *known_of(kept[i]))
         for h, layer in enumerate(graph.layers):
             if name.startswith("driving"):
                 slide(tab, "layer", h)
-            by_kind = [np.flatnonzero(reasons.kinds[h] == kind)[:4] for kind in Kind]
+            by_kind = [np.flatnonzero(whys.kinds[h] == kind)[:4] for kind in Kind]
             sample = np.arange(0, layer.n_pairs, 1 + layer.n_pairs // 10)
             for pair in np.unique(np.concatenate([sample, *by_kind])).tolist():
                 tab.evaluate(
@@ -179,7 +179,7 @@ def test_choosing_an_action_says_why(browser: Any, pages: dict[str, Path], name:
                     ".dispatchEvent(new MouseEvent('click', {bubbles: true}))",
                     offset + pair,
                 )
-                found = explain(world.problem, *known_of(kept[i]), reasons, h, pair)
+                found = explain(world.problem, *known_of(kept[i]), whys, h, pair)
                 check_panel(tab, found, wording)
                 seen.update(step.kind for step in found.chain)
             offset += layer.n_pairs

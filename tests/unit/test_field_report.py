@@ -37,7 +37,7 @@ def made() -> Field:
 
 
 def test_the_numbers_of_an_agent_by_hand() -> None:
-    good, bold = made().overall()
+    good, bold = made().ranked()
     assert (good.earned, good.per_episode, good.unsafe_runs, good.runs, good.guaranteed) == (0.425, 0.0, 0, 4, True)
     assert good.milliseconds == 100.0
     assert bold.earned == pytest.approx((1.3 + 0.8) / 2)

@@ -16,10 +16,12 @@ import pytest
 
 import surefoot as sf
 from surefoot.errors import SurefootError, UnreadableFile
+from surefoot.plan.why import reasons
 from surefoot.reports import charts, data
 from surefoot.reports import page as html
 from surefoot.reports.charts import Chart, Curve, paper_bound
-from surefoot.reports.explorer import explorer, reasons_of, thinned
+from surefoot.reports.explorer import explorer, known_of, thinned
+from surefoot.reports.html import figure
 from surefoot.reports.pictures.curves import axis_number
 from surefoot.reports.wording import label_text
 from surefoot.runs import plans_kept as snapshots
@@ -173,7 +175,7 @@ def test_the_explorer_holds_the_plans(world: str, tmp_path: Path) -> None:
             table = np.float32(np.concatenate(getattr(snapshot, name)))
             np.testing.assert_array_equal(numbers(plan[name], "<f4").reshape(-1, m)[row], table)
         np.testing.assert_array_equal(numbers(plan["pairs"], "u1"), np.concatenate(snapshot.certified_pairs))
-        kinds = np.concatenate(reasons_of(place, snapshot).kinds)
+        kinds = np.concatenate(reasons(place.problem, *known_of(snapshot)).kinds)
         np.testing.assert_array_equal(numbers(plan["kind"], "u1"), kinds)
     assert len(set(row.tolist())) < len(row)  # equal rows are kept once
 
@@ -234,13 +236,13 @@ def test_the_page_says_what_the_data_say(page: Path) -> None:
     assert "every step safe with probability ≥ 0.95" in whole
     assert "no safety guarantee" in whole
     for chart in report.charts:
-        assert f"id='chart-{chart.name}'" in whole
+        assert f'id="chart-{chart.name}"' in whole
 
 
 def test_hostile_names_do_not_become_markup(page: Path) -> None:
     hostile = "</script><script>alert(1)</script>"
     chart = Chart("x", hostile, hostile, hostile, ())
-    assert "<script>" not in html._figure(chart, "", files=True)
+    assert "<script>" not in figure(chart, "")
 
 
 def test_a_second_report_replaces_the_first(runs: Path, page: Path) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,7 +13,7 @@ from surefoot import theory
 from surefoot.errors import SurefootError
 from surefoot.model.problem import Problem
 from surefoot.plan.paper import usual_setting
-from surefoot.reports.statistics import bands
+from surefoot.reports.statistics import bands, csv_text
 from surefoot.runs.ledger import Ledger
 
 POINTS = 150  #: of a curve, on an even and on a logarithmic scale each
@@ -27,7 +25,7 @@ class Curve:
     """A curve over episodes, with an interval if it is the mean of several runs."""
 
     label: str
-    agent: str  # whose look it has; "" for a curve that belongs to no agent
+    agent: str  # which decides its look; "" for a curve of no agent
     episodes: tuple[int, ...]  # counted from 1
     low: tuple[float, ...]
     middle: tuple[float, ...]
@@ -47,22 +45,19 @@ class Chart:
     levels: tuple[tuple[str, float], ...] = ()  # horizontal lines
     log_x: bool = True
     y_scale: str = "linear"  # "linear", "log" or "symlog"
-    floor: float | None = None  # what lies below is cut off, and the caption says so
-    shown: bool = True  # on the page; if not, only in files
-    statistic: str = "mean"  # over runs, with its interval; or "least", or "value" of a single course of events
+    floor: float | None = None  # what is below is cut off, and the caption says so
+    shown: bool = True  # on the page; otherwise only in files
+    statistic: str = "mean"  # over runs, with its interval; or "least", or "value" if there is just one
 
     def csv(self) -> str:
         """The numbers as a table."""
-        text = io.StringIO()
-        rows = csv.writer(text, lineterminator="\n")
-        columns = ["low", "mean", "high"] if self.statistic == "mean" else [self.statistic]
-        rows.writerow(["line", "episode", "runs", *columns])
+        several = self.statistic == "mean"
+        head = ["line", "episode", "runs", *(["low", "mean", "high"] if several else [self.statistic])]
+        rows = []
         for line in self.lines:
-            numbers = zip(line.low, line.middle, line.high, strict=True)
-            for episode, row in zip(line.episodes, numbers, strict=True):
-                shown = row if self.statistic == "mean" else row[1:2]
-                rows.writerow([line.label, episode, line.runs, *(f"{value:.10g}" for value in shown)])
-        return text.getvalue()
+            for episode, low, middle, high in zip(line.episodes, line.low, line.middle, line.high, strict=True):
+                rows.append([line.label, episode, line.runs, *((low, middle, high) if several else (middle,))])
+        return csv_text(head, rows)
 
 
 def mean_curve(label: str, agent: str, at: NDArray[np.int64], rows: Sequence[NDArray[Any]]) -> Curve:
@@ -85,10 +80,7 @@ def moments(episodes: int) -> NDArray[np.int64]:
 
 
 _Column = Callable[[Ledger, NDArray[np.int64]], NDArray[Any]]
-
-
-_Groups = Mapping[str, Sequence[Ledger]]
-"""Per label its runs."""
+_Groups = Mapping[str, Sequence[Ledger]]  # the runs of each label
 
 
 def _lines(

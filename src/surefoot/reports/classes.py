@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -19,6 +17,7 @@ from surefoot.model.labels import Label
 from surefoot.plan.certify import Certified, fallback_only
 from surefoot.plan.plan import Plan
 from surefoot.plan.segments import spread
+from surefoot.reports.statistics import csv_text
 from surefoot.runs.plans_kept import Snapshot
 from surefoot.worlds.world import World
 
@@ -51,7 +50,7 @@ WAYS = {  # of View.ways_to
     Class.FORBIDDEN: "forbidden",
 }
 WAYS_OF_FALLBACK = {**WAYS, Class.CERTIFIED: "the fallback goes there", Class.OPEN: "can be reached safely"}
-_BEST = [Class.FORBIDDEN, Class.CERTIFIED, Class.WRONG, Class.OPEN, Class.UNSAFE]  # what a place is called, first found
+_BEST = [Class.FORBIDDEN, Class.CERTIFIED, Class.WRONG, Class.OPEN, Class.UNSAFE]  # the first of these names a place
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +61,7 @@ class View:
     pairs: tuple[IntArray, ...]  # H-1 of (N,) a Class
     states: tuple[IntArray, ...]  # H of (S,) a Class
     action: tuple[IntArray, ...]  # H-1 of (S,) the pair that is played; NO_ACTION: none
-    learned: bool  # False: there is no plan, what is certified is the fallback
+    learned: bool  # False: there is no plan, only the fallback
 
     @property
     def names(self) -> dict[Class, str]:
@@ -95,7 +94,7 @@ class View:
         return edge
 
     def at_first_sight(self) -> dict[Label, int]:
-        """By label, the Class at the first step at which a state can occur, when most of the episode lies ahead."""
+        """By label, the Class at the first step at which a state can occur, with most of the episode ahead."""
         found: dict[Label, int] = {}
         for h, classes in enumerate(self.states[:-1]):
             names = self.world.problem.naming.states[h]
@@ -105,8 +104,8 @@ class View:
         return found
 
     def ways_to(self) -> dict[Label, int]:
-        """By label, how a state can be reached: CERTIFIED by certified actions alone, OPEN by truly safe ones, UNSAFE
-        not safely; WRONG by an action that is allowed but truly unsafe. The best over all steps of the worst ways."""
+        """By label, how a state can be reached: CERTIFIED by certified actions alone, OPEN by truly safe ones, WRONG by
+        an action that is allowed but truly unsafe, UNSAFE not safely; the best way over all steps."""
         certified = self._reached((Class.CERTIFIED,))
         allowed = self._reached((Class.CERTIFIED, Class.WRONG))
         safe = self._reached((Class.CERTIFIED, Class.OPEN))
@@ -127,19 +126,18 @@ class View:
         return {int(kind) for row in self.states for kind in set(row.tolist())}
 
     def _outside(self, h: int) -> int | None:
-        """The state and the pair that stand for what is not in a growing graph; None if there is none."""
+        """The number of the state, and of the pair, that stands for what is not in a growing graph; None without
+        one."""
         return OUTSIDE if h > 0 and self.world.problem.graph.beyond is not None else None
 
     def csv(self) -> str:
         """A row per action: step, state, action, class."""
-        text, problem = io.StringIO(), self.world.problem
-        rows = csv.writer(text, lineterminator="\n")
-        rows.writerow(["step", "state", "action", "class"])
+        problem, rows = self.world.problem, []
         for h, layer in enumerate(problem.graph.layers):
             for pair, state in enumerate(layer.pair_state().tolist()):
                 kind = self.names[Class(int(self.pairs[h][pair]))]
-                rows.writerow([h, problem.naming.states[h][state], problem.naming.action(layer, h, pair), kind])
-        return text.getvalue()
+                rows.append([h, str(problem.naming.states[h][state]), str(problem.naming.action(layer, h, pair)), kind])
+        return csv_text(["step", "state", "action", "class"], rows)
 
     @property
     def present(self) -> set[int]:

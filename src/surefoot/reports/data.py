@@ -1,8 +1,8 @@
 """What a report says, before any drawing: a headline per agent, charts as plain numbers, and plans to explore.
 
 The page, the figures (SVG, PNG) and the tables (CSV) are all made from these, so they cannot disagree.
-:func:`read_sweep` takes the directory of a sweep (:mod:`surefoot.sweeps.sweep`) and reads only its finished runs;
-:func:`read_runs` takes runs that are still in memory.
+:func:`read_sweep` takes the directory of a sweep (:mod:`surefoot.sweeps.sweep`) and reads its finished runs;
+:func:`read_runs` takes runs in memory.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from surefoot.worlds.world import World
 class Headline(Summary):
     """One agent, all its finished runs together."""
 
-    slope: float | None  # of log regret over log episodes, in the last decade; None where that has no meaning
+    slope: float | None  # of log regret over log episodes, in the last decade; None if that has no meaning
 
 
 @dataclass(frozen=True, eq=False)

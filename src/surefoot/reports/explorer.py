@@ -1,10 +1,9 @@
 """What the explorer shows: the graph, the truth, and some plans of one run, as arrays that a page can hold.
 
-All steps are concatenated, so states, pairs and edges have one number each; ``state_ptr`` and
-``pair_ptr`` cut them as in :mod:`surefoot.model.graph`. Numbers are base64 of little-endian arrays. Bounds are the
-same for many triplets (steps that share their data, equal features), so each distinct row is stored once, and ``row``
-says which one an edge has. The reasons why a pair is or is not certified come from :mod:`surefoot.plan.why`, computed
-here and not in the page, so that page and plan agree.
+All steps are concatenated, so states, pairs and edges have one number each; ``state_ptr`` and ``pair_ptr`` cut them as
+in :mod:`surefoot.model.graph`. Numbers are base64 of little-endian arrays. Many triplets have the same bounds, so each
+distinct row is stored once, and ``row`` says which one an edge has. The reasons why a pair is certified or not come
+from :mod:`surefoot.plan.why`, so that page and plan agree.
 """
 
 from __future__ import annotations
@@ -16,17 +15,16 @@ from html import escape
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from surefoot.estimate.costs import CostBounds
 from surefoot.model.features import Features
-from surefoot.model.graph import NO_ACTION, BoolArray, FloatArray, IntArray, pointer_of
+from surefoot.model.graph import NO_ACTION, FloatArray, IntArray, pointer_of
 from surefoot.model.problem import Problem
 from surefoot.model.rays import FULL
 from surefoot.plan.certify import Certified
 from surefoot.plan.plan import Plan
 from surefoot.plan.purpose import NOT_EXPLORING
-from surefoot.plan.why import Reasons, reasons
+from surefoot.plan.why import reasons
 from surefoot.reports.classes import CLASS_NAMES, NAMES_WITHOUT_TRUTH, truly_safe
 from surefoot.reports.html import filled
 from surefoot.reports.wording import Placing, Wording, label_text, placing_of, with_words, wording_of
@@ -42,60 +40,73 @@ NO_PURPOSE = 255  #: but reward; there are fewer texts
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """If nobody knows the truth: what a World would tell the explorer, as far as a plan knows it."""
+    """What is shown beside the plans: the truth of a world, or as much of it as a plan knows."""
 
     problem: Problem
     costs: tuple[FloatArray, ...]  # not known: NaN
     probabilities: tuple[FloatArray, ...]
     terminal_costs: FloatArray | None
-    safe: Certified  # what is not proved unsafe
+    safe: Certified  # what is truly safe; without a truth, what is not proved unsafe
     wording: Wording
-    name: str | None = None
+    placing: Placing
+    truth: bool
 
 
 def explorer_of_plan(plan: Plan, first_episode: int, wording: Wording) -> dict[str, Any]:
     """For a plan whose world nobody knows: certified, not yet certified, proved unsafe."""
     problem, last = plan.problem, plan.bounds.terminal_upper
-    unknown = tuple(np.full_like(table, np.nan) for table in plan.bounds.upper)
-    chances = tuple(np.full(layer.n_edges, np.nan) for layer in problem.graph.layers)
-    ends = None if last is None else np.full_like(last, np.nan)
-    scene = Scene(problem, unknown, chances, ends, plan.hope.hopeful, wording)
-    return explorer(scene, [snapshot_of(plan, first_episode)])
+    scene = Scene(
+        problem=problem,
+        costs=tuple(np.full_like(table, np.nan) for table in plan.bounds.upper),
+        probabilities=tuple(np.full(layer.n_edges, np.nan) for layer in problem.graph.layers),
+        terminal_costs=None if last is None else np.full_like(last, np.nan),
+        safe=plan.hope.hopeful,
+        wording=wording,
+        placing=placing_of(problem, None),
+        truth=False,
+    )
+    return _explorer(scene, [snapshot_of(plan, first_episode)])
 
 
-def _safe(world: World | Scene) -> tuple[Sequence[BoolArray], Sequence[BoolArray]]:
-    """(states, pairs) that are truly safe; without a truth, those that are not proved unsafe."""
-    return (world.safe.states, world.safe.pairs) if isinstance(world, Scene) else truly_safe(world)
+def explorer(world: World, snapshots: Sequence[Snapshot]) -> dict[str, Any]:
+    """For the plans that were kept of a run. With rays, whose costs and probabilities every plan has at its own
+    intensities, only the last plan."""
+    if snapshots and snapshots[-1].intensity is not None:
+        world, snapshots = world.at(snapshots[-1].intensity), snapshots[-1:]
+    states, pairs = truly_safe(world)
+    scene = Scene(
+        problem=world.problem,
+        costs=world.costs,
+        probabilities=world.probabilities,
+        terminal_costs=world.terminal_costs,
+        safe=Certified(tuple(pairs), tuple(states)),
+        wording=wording_of(world.problem, world.name),
+        placing=placing_of(world.problem, world.name),
+        truth=True,
+    )
+    return _explorer(scene, snapshots)
 
 
-def explorer(world: World | Scene, snapshots: Sequence[Snapshot]) -> dict[str, Any]:
-    """JSON-able. If the plans would not all fit, some are left out, but never the first and the last. With rays, where
-    every plan has costs and probabilities at its own intensities, only the last."""
-    intensities = snapshots[-1].intensity if snapshots else None
-    if isinstance(world, World) and intensities is not None:
-        world, snapshots = world.at(intensities), snapshots[-1:]
-    shown, table = _fitting(world, snapshots)
-    distinct, row = table
+def _explorer(scene: Scene, snapshots: Sequence[Snapshot]) -> dict[str, Any]:
+    """JSON-able. If the plans would not all fit, some are left out, but never the first and the last."""
+    shown, (distinct, row) = _fitting(scene, snapshots)
+    problem, graph = scene.problem, scene.problem.graph
+    unsafe = [~true for true in scene.safe.pairs]
+    wrong = [(mine & it).any() for plan in shown for mine, it in zip(plan.certified_pairs, unsafe, strict=True)]
     return {
-        "limits": [limit.told() for limit in world.problem.limits],
-        **_graph(world, intensities),
-        "features": _features(world),
+        "limits": [limit.told() for limit in problem.limits],
+        **_graph(scene, snapshots[-1].intensity if snapshots else None),
+        "features": _features(problem),
         "row": _pack(row, "<u4"),
-        "cost": _pack(_truth(world, row, len(distinct)), "<f4"),
-        "last_cost": None if world.terminal_costs is None else _pack(world.terminal_costs, "<f4"),
-        "view": _view(placing_of(world.problem, world.name)),
-        "plans": [_plan(world, snapshot, distinct) for snapshot in shown],
-        "truth": not isinstance(world, Scene),
+        "cost": _pack(_by_edge(problem, scene.costs)[distinct], "<f4"),
+        "last_cost": None if scene.terminal_costs is None else _pack(scene.terminal_costs, "<f4"),
+        "view": _view(scene.placing),
+        "plans": [_plan(problem, snapshot, distinct) for snapshot in shown],
+        "truth": scene.truth,
         "left_out": len(snapshots) - len(shown),
-        "wrong": any(_wrong(world, snapshot) for snapshot in shown),
-        "any_forbidden": any(bool(world.problem.graph.forbidden(h).any()) for h in range(world.problem.horizon)),
+        "wrong": bool(any(wrong)),  # some action is allowed that is truly unsafe
+        "any_forbidden": any(bool(graph.forbidden(h).any()) for h in range(graph.horizon)),
     }
-
-
-def _wrong(world: World | Scene, snapshot: Snapshot) -> bool:
-    """Some action is allowed that is truly unsafe."""
-    safe = _safe(world)[1]
-    return any(bool((mine & ~true).any()) for mine, true in zip(snapshot.certified_pairs, safe, strict=True))
 
 
 def thinned(count: int, most: int) -> list[int]:
@@ -103,48 +114,36 @@ def thinned(count: int, most: int) -> list[int]:
     return sorted(set(np.linspace(0, count - 1, min(count, max(2, most))).round().astype(int).tolist()))
 
 
-def _fitting(world: World | Scene, snapshots: Sequence[Snapshot]) -> tuple[list[Snapshot], tuple[IntArray, IntArray]]:
-    most, graph = len(snapshots), world.problem.graph
-    pairs = sum(layer.n_pairs for layer in graph.layers)
+def _fitting(scene: Scene, snapshots: Sequence[Snapshot]) -> tuple[list[Snapshot], tuple[IntArray, IntArray]]:
+    most, pairs = len(snapshots), sum(layer.n_pairs for layer in scene.problem.graph.layers)
     while True:
         shown = [snapshots[i] for i in thinned(len(snapshots), most)]
-        table = _rows(world, shown)
-        characters = 4 / 3 * len(shown) * (8 * len(table[0]) * len(world.problem.limits) + 4 * pairs)
+        table = _rows(scene, shown)
+        characters = 4 / 3 * len(shown) * (8 * len(table[0]) * len(scene.problem.limits) + 4 * pairs)
         if characters <= BUDGET or most <= 2:
             return shown, table
         most = max(2, int(most * min(0.9, BUDGET / characters)))
 
 
-def _rows(world: World | Scene, shown: Sequence[Snapshot]) -> tuple[IntArray, IntArray]:
+def _rows(scene: Scene, shown: Sequence[Snapshot]) -> tuple[IntArray, IntArray]:
     """One edge for each distinct row of bounds and true costs, and the row of every edge."""
-    columns = [
-        _by_edge(world, world.costs),
-        *(_by_edge(world, table) for plan in shown for table in (plan.lower, plan.upper)),
-    ]
-    everything = np.ascontiguousarray(np.hstack(columns).astype("<f4"))
+    tables = [scene.costs, *(table for plan in shown for table in (plan.lower, plan.upper))]
+    everything = np.ascontiguousarray(np.hstack([_by_edge(scene.problem, each) for each in tables]).astype("<f4"))
     keys = everything.view([("", "V", everything.shape[1] * 4)]).reshape(-1)
     _, first, row = np.unique(keys, return_index=True, return_inverse=True)
     return first, row.reshape(-1)
 
 
-def _truth(world: World | Scene, row: IntArray, n: int) -> NDArray[np.float64]:
-    table = np.empty((n, len(world.problem.limits)))
-    table[row] = _by_edge(world, world.costs)
-    return table
-
-
-def _by_edge(world: World | Scene, tables: Sequence[FloatArray]) -> FloatArray:
+def _by_edge(problem: Problem, tables: Sequence[FloatArray]) -> FloatArray:
     """(ΣE, m) numbers of cost rows, for every edge: of its own row, or the largest of its pair's (spec 9)."""
-    layers = world.problem.graph.layers
-    return np.concatenate([layer.worst_of_edges(table) for layer, table in zip(layers, tables, strict=True)])
+    layers = zip(problem.graph.layers, tables, strict=True)
+    return np.concatenate([layer.worst_of_edges(table) for layer, table in layers])
 
 
-def _graph(world: World | Scene, intensities: Sequence[FloatArray] | None) -> dict[str, Any]:
-    graph = world.problem.graph
-    sizes = [graph.n_states(h) for h in range(graph.horizon)]
-    begins = pointer_of(np.array(sizes))
-    safe_states, safe_pairs = _safe(world)
-    states, state, actions, action = _names(world, intensities)
+def _graph(scene: Scene, intensities: Sequence[FloatArray] | None) -> dict[str, Any]:
+    graph = scene.problem.graph
+    begins = pointer_of(np.array([graph.n_states(h) for h in range(graph.horizon)]))
+    states, state, actions, action = _names(scene, intensities)
     successor = np.concatenate([layer.successor + begins[h + 1] for h, layer in enumerate(graph.layers)])
     fallbacks = np.concatenate([layer.played_by_fallback() for layer in graph.layers])
     return {
@@ -152,15 +151,15 @@ def _graph(world: World | Scene, intensities: Sequence[FloatArray] | None) -> di
         "state_ptr": _pack(_joined([layer.state_ptr for layer in graph.layers]), "<u4"),
         "pair_ptr": _pack(_joined([layer.pair_ptr for layer in graph.layers]), "<u4"),
         "successor": _pack(successor, "<u4"),
-        "probability": _pack(np.concatenate(world.probabilities), "<f4"),
+        "probability": _pack(np.concatenate(scene.probabilities), "<f4"),
         "reward": _pack(np.concatenate([layer.reward for layer in graph.layers]), "<f4"),
         "states": list(states),
         "state_words": list(states.values()),
         "state": _pack(np.array(state), "<u4"),
         "actions": actions,
         "action": _pack(np.array(action), "<u4"),
-        "safe_pairs": _pack(np.concatenate(safe_pairs), "<u1"),
-        "safe_states": _pack(np.concatenate(safe_states), "<u1"),
+        "safe_pairs": _pack(np.concatenate(scene.safe.pairs), "<u1"),
+        "safe_states": _pack(np.concatenate(scene.safe.states), "<u1"),
         "fallbacks": _pack(fallbacks, "<u1"),
         "forbidden": _pack(np.concatenate([graph.forbidden(h) for h in range(graph.horizon)]), "<u1"),
         "by_pair": [not layer.per_triplet for layer in graph.layers],
@@ -169,11 +168,10 @@ def _graph(world: World | Scene, intensities: Sequence[FloatArray] | None) -> di
 
 
 def _names(
-    world: World | Scene, intensities: Sequence[FloatArray] | None
+    scene: Scene, intensities: Sequence[FloatArray] | None
 ) -> tuple[dict[str, str], list[int], list[str], list[int]]:
     """Every name once: of states with its words, and per state its number; of actions, and per pair its number."""
-    problem = world.problem
-    wording = world.wording if isinstance(world, Scene) else wording_of(problem, world.name)
+    problem, wording = scene.problem, scene.wording
     names, words, actions = dict[str, int](), dict[str, str](), dict[str, int]()
     state, action = [], []
     for column in problem.naming.states:
@@ -192,10 +190,10 @@ def _names(
     return words, state, list(actions), action
 
 
-def _features(world: World | Scene) -> dict[str, Any] | None:
-    """Names, and each distinct cost row once, with its number for every edge and last state; None without names, or
-    where it would not fit. NO_FEATURES: a pair with several rows (spec 9), or a last state without a cost."""
-    problem, graph = world.problem, world.problem.graph
+def _features(problem: Problem) -> dict[str, Any] | None:
+    """Names, and each distinct cost row once, with its number for every edge and last state; None without names, or if
+    it would not fit. NO_FEATURES: a pair with several rows (spec 9), or a last state without a cost."""
+    graph = problem.graph
     if problem.features is None:
         return None
     rows: dict[bytes, int] = {}
@@ -236,11 +234,6 @@ def _joined(pointers: Sequence[IntArray]) -> IntArray:
     return pointer_of(np.concatenate([np.diff(pointer) for pointer in pointers]))
 
 
-def reasons_of(world: World | Scene, snapshot: Snapshot) -> Reasons:
-    """Of a plan that was kept."""
-    return reasons(world.problem, *known_of(snapshot))
-
-
 def known_of(snapshot: Snapshot) -> tuple[CostBounds, Certified]:
     """The plan's bounds and certified sets, as the plan itself held them."""
     bounds = CostBounds(
@@ -249,9 +242,9 @@ def known_of(snapshot: Snapshot) -> tuple[CostBounds, Certified]:
     return bounds, Certified(snapshot.certified_pairs, snapshot.certified_states)
 
 
-def _plan(world: World | Scene, snapshot: Snapshot, distinct: IntArray) -> dict[str, Any]:
-    graph, found = world.problem.graph, reasons_of(world, snapshot)
-    layers = list(enumerate(graph.layers))
+def _plan(problem: Problem, snapshot: Snapshot, distinct: IntArray) -> dict[str, Any]:
+    found = reasons(problem, *known_of(snapshot))
+    layers = list(enumerate(problem.graph.layers))
     edges = [found.edges[h] - layer.pair_ptr[:-1] for h, layer in layers]
     nearest = [found.nearest[h] - layer.state_ptr[:-1] for h, layer in layers]
     played = [
@@ -269,8 +262,8 @@ def _plan(world: World | Scene, snapshot: Snapshot, distinct: IntArray) -> dict[
         "consistent": snapshot.consistent,
         "pairs": _pack(np.concatenate(snapshot.certified_pairs), "<u1"),
         "states": _pack(np.concatenate(snapshot.certified_states), "<u1"),
-        "upper": _pack(_by_edge(world, snapshot.upper)[distinct], "<f4"),
-        "lower": _pack(_by_edge(world, snapshot.lower)[distinct], "<f4"),
+        "upper": _pack(_by_edge(problem, snapshot.upper)[distinct], "<f4"),
+        "lower": _pack(_by_edge(problem, snapshot.lower)[distinct], "<f4"),
         "kind": _pack(np.concatenate(found.kinds), "<u1"),
         "edge": _pack(np.concatenate(edges), "<u2"),
         "limit": _pack(np.concatenate(found.limits), "<u1"),

@@ -11,8 +11,6 @@ Intervals are percentiles of 2,000 resamplings of the seeds, world by world (str
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,11 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.errors import SurefootError
-from surefoot.reports.statistics import RESAMPLES
+from surefoot.reports.statistics import RESAMPLES, csv_text
 from surefoot.streams import stream
 from surefoot.sweeps.folder import open_folder
 
-LEVELS = np.round(np.linspace(0.0, 1.0, 101), 2)  #: of "earned", where profiles are looked at
+LEVELS = np.round(np.linspace(0.0, 1.0, 101), 2)  #: of "earned", in profiles
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,9 +65,9 @@ class Field:
     labels: tuple[str, ...]
     cells: dict[tuple[str, str], Cell]  # by world and label
 
-    def overall(self) -> list[Overall]:
-        """A line per agent, in the order of the runs."""
-        return [self._overall(label) for label in self.labels]
+    def ranked(self) -> list[Overall]:
+        """A line per agent: those that broke no limit first, then by what they earned."""
+        return sorted(map(self._overall, self.labels), key=lambda row: (row.unsafe_runs > 0, -row.earned))
 
     def _overall(self, label: str) -> Overall:
         cells = [self.cells[world, label] for world in self.worlds if (world, label) in self.cells]
@@ -100,15 +98,13 @@ class Field:
 
     def csv(self) -> str:
         """A row per run."""
-        text = io.StringIO()
-        rows = csv.writer(text, lineterminator="\n")
-        rows.writerow(["world", "agent", "seed", "episodes", "earned", "gap_closed", "regret", "violations"])
+        head = ["world", "agent", "seed", "episodes", "earned", "gap_closed", "regret", "violations"]
+        rows = []
         for cell in self.cells.values():
-            for i, seed in enumerate(cell.seeds):
-                numbers = (cell.earned[i], cell.closed[i], cell.regret[i])
-                head = [cell.world, cell.label, seed, cell.episodes]
-                rows.writerow([*head, *(f"{each:.10g}" for each in numbers), int(cell.violations[i])])
-        return text.getvalue()
+            columns = (cell.seeds, cell.earned.tolist(), cell.closed.tolist(), cell.regret.tolist(), cell.violations)
+            for seed, earned, closed, regret, broken in zip(*columns, strict=True):
+                rows.append([cell.world, cell.label, seed, cell.episodes, earned, closed, regret, int(broken)])
+        return csv_text(head, rows)
 
     def markdown(self) -> str:
         """Two tables: all worlds together, and world by world."""
@@ -167,12 +163,12 @@ def bootstrap_interval(groups: Sequence[NDArray[np.float64]]) -> tuple[float, fl
 
 
 def overall_table(field: Field) -> str:
-    """All worlds together, sorted by what was earned; agents that broke no limit come first."""
+    """All worlds together; agents that broke no limit come first."""
     lines = [
         "| agent | earned | violating steps per episode | runs with a violation | ms per episode | promises |",
         "|---|---:|---:|---:|---:|---|",
     ]
-    for row in sorted(field.overall(), key=lambda row: (row.unsafe_runs > 0, -row.earned)):
+    for row in field.ranked():
         low, high = row.earned_between
         lines.append(
             f"| `{row.label}` | {two_digits(row.earned)} ({two_digits(low)} … {two_digits(high)}) | {_rate(row)} "

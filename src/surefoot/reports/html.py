@@ -20,9 +20,8 @@ from surefoot.storage.disk import write_text
 REPORT = "report.html"  #: the page of a directory of runs, or of a study
 SCRIPTS = "; script-src 'unsafe-inline'; img-src data:"  #: what a page with the explorer may do, too
 
-# Colours that occur nowhere else: in the page each becomes a variable that light and dark set.
+# Colours that occur nowhere else: in the page each becomes a variable, set by light or dark mode.
 _MARKED = Paper("page", background="#fdfcfb", ink="#010203", faint="#c9c8c7")
-_MARKS = {"background": _MARKED.background, "ink": _MARKED.ink, "faint": _MARKED.faint}
 
 
 class Section(NamedTuple):
@@ -43,7 +42,7 @@ def sectioned(sections: Sequence[Section]) -> str:
 
 
 def whole_page(name: str, what: str, lead: str, body: str, script: str = "", allowed: str = "") -> str:
-    """A page; ``script``: what :func:`scripted` gives, ``allowed``: what else it may load."""
+    """A page. ``script``: from :func:`scripted`; ``allowed``: what else it may load."""
     parts = {
         "title": escape(f"{name}: {what}"),
         "heading": f"{escape(name)} <small class='quiet'>{what}</small>",
@@ -58,38 +57,39 @@ def whole_page(name: str, what: str, lead: str, body: str, script: str = "", all
 
 
 def scripted(data: Any, code: str = "") -> str:
-    """The end of a page with the explorer: its data, and its script, which is in the page unless ``code`` loads it."""
+    """The end of a page with the explorer: its data and its script, which is in the page unless ``code`` loads it."""
     code = code or f"<script>\n{shipped('page.js')}\n</script>"
     tip = '<div id="tip" role="tooltip" hidden></div>'
     return f'{tip}\n<script type="application/json" id="data">{page_data(data)}</script>\n{code}'
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]], left: Collection[int] = (), name: str = "") -> str:
-    """A table of HTML cells; ``left``: the columns of words, aligned to the left. ``name``: its class."""
+def table(
+    head: Sequence[str], rows: Iterable[Sequence[str]], left: Collection[str] = (), name: str = "", more: str = ""
+) -> str:
+    """A table of HTML cells. ``left``: the columns that are aligned to the left; ``name``: its class; ``more``: rows
+    below."""
+    looks = [" class=left" if each in left else "" for each in head]
 
-    def line(tag: str, cells: Sequence[str], scope: str = "") -> str:
-        looks = (" class=left" if i in left else "" for i in range(len(cells)))
-        return "".join(f"<{tag}{scope}{look}>{cell}</{tag}>" for look, cell in zip(looks, cells, strict=True))
+    def line(cells: Sequence[str]) -> str:
+        parts = zip(head, looks, cells, strict=True)
+        return "".join(f'<td data-name="{column}"{look}>{cell}</td>' for column, look, cell in parts)
 
-    body = "".join(f"<tr>{line('td', row)}</tr>\n" for row in rows)
+    top = "".join(f"<th scope=col{look}>{each}</th>" for each, look in zip(head, looks, strict=True))
+    body = "".join(f"<tr>{line(row)}</tr>\n" for row in rows)
     own = f" class={name}" if name else ""
-    top = f"<thead><tr>{line('th', head, ' scope=col')}</tr></thead>"
-    return f"<div class=scroll><table{own}>{top}<tbody>{body}</tbody></table></div>"
+    return f"<div class=scroll><table{own}><thead><tr>{top}</tr></thead><tbody>{body}{more}</tbody></table></div>"
 
 
 def headline_table(rows: Sequence[Mapping[str, str]], more: str = "") -> str:
-    """A line per agent or player, with what is promised to the left; ``more``: rows below."""
+    """A line per agent or player; ``more``: rows below."""
+    return table(list(rows[0]), [list(row.values()) for row in rows], ("guarantee",), "headline", more)
 
-    def left(name: str) -> str:
-        return " class=left" if name == "guarantee" else ""
 
-    head = "".join(f"<th scope=col{left(name)}>{name}</th>" for name in rows[0])
-    body = "".join(
-        f"<tr>{''.join(f'<td data-name={name!r}{left(name)}>{cell}</td>' for name, cell in row.items())}</tr>\n"
-        for row in rows
-    )
-    table = f"<table class=headline><thead><tr>{head}</tr></thead><tbody>{body}{more}</tbody></table>"
-    return f"<div class=scroll>{table}</div>"
+def figure(chart: Chart, svg: str, more: str = "") -> str:
+    """A chart with its title and its caption, which ``more`` follows."""
+    title, caption = escape(encodable(chart.title)), escape(encodable(chart.caption))
+    name = escape(f"chart-{chart.name}")
+    return f'<figure id="{name}"><h3>{title}</h3>{svg}<figcaption>{caption}{more}</figcaption></figure>'
 
 
 def stamp(guaranteed: bool, promise: str) -> str:
@@ -99,12 +99,12 @@ def stamp(guaranteed: bool, promise: str) -> str:
 
 
 def broken_limits(broke: bool, number: str) -> str:
-    """How often limits were broken, likewise."""
+    """How often limits were broken, with a sign that needs no colour."""
     return f"<span class=bad>✗ {number}</span>" if broke else "<span class=good>✓ 0</span>"
 
 
 def filled(name: str, parts: dict[str, str]) -> str:
-    """A shipped page with its {{parts}} filled in, in one pass, so that a part may itself contain braces."""
+    """A shipped page with its {{parts}} filled in, in one pass: a part may itself contain braces."""
     return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], shipped(name))
 
 
@@ -155,14 +155,12 @@ def inline(svg: str, name: str) -> str:
     svg = re.sub(r'\bid="([^"]+)"', rf'id="{mark}-\1"', svg)
     svg = re.sub(r'(xlink:)?href="#([^"]+)"', rf'href="#{mark}-\2"', svg).replace("xlink:href", "href")
     svg = re.sub(r"url\(#([^)]+)\)", rf"url(#{mark}-\1)", svg)
-    svg = _recoloured(
-        svg, {mark: f"var(--{name})" for name, mark in zip(("paper", "ink", "faint"), _MARKS.values(), strict=True)}
-    )
+    svg = _recoloured(svg, "var(--paper)", "var(--ink)", "var(--faint)")
     return re.sub(r"\n\s*", "\n", svg).strip()
 
 
-def _recoloured(svg: str, colours: dict[str, str]) -> str:
-    for mark, colour in colours.items():
+def _recoloured(svg: str, background: str, ink: str, faint: str) -> str:
+    for mark, colour in ((_MARKED.background, background), (_MARKED.ink, ink), (_MARKED.faint, faint)):
         svg = re.sub(re.escape(mark), colour, svg, flags=re.IGNORECASE)
     return svg
 
@@ -175,5 +173,5 @@ def write_figure(draw: Callable[[Any, Paper], Any], name: str, folder: Path) -> 
         figure.savefig(folder / f"{name}.png", dpi=150)
         plt.close(figure)
     svg = _marked(draw)
-    write_text(folder / f"{name}.svg", _recoloured(svg, {mark: getattr(LIGHT, part) for part, mark in _MARKS.items()}))
+    write_text(folder / f"{name}.svg", _recoloured(svg, LIGHT.background, LIGHT.ink, LIGHT.faint))
     return inline(svg, name)

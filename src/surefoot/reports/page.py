@@ -1,9 +1,8 @@
-"""The report: one HTML file that opens from disk and needs no network, with every figure and table next to it.
+"""The report: one HTML file that opens from disk and needs no network.
 
-Matplotlib draws the charts once; they go into the page as SVG whose colours follow the reader's light or dark setting.
-The page's own script only drives the explorer. ``report.html`` is in the directory of the runs, and ``report/`` next to
-it holds each figure as SVG and PNG and its numbers as CSV. The report of runs in memory (:func:`report`) is only the
-page.
+Matplotlib draws the charts; they go into the page as SVG whose colours follow the reader's light or dark setting. The
+page's own script only drives the explorer. ``report.html`` is in the directory of the runs, and ``report/`` next to it
+holds each figure as SVG and PNG and its numbers as CSV. For runs in memory (:func:`report`) only the page is written.
 """
 
 from __future__ import annotations
@@ -27,6 +26,7 @@ from surefoot.reports.html import (
     Section,
     broken_limits,
     chart_svg,
+    figure,
     headline_table,
     scripted,
     sectioned,
@@ -110,7 +110,11 @@ def _page(report: Report, drawn: dict[str, str], world: str, files: bool) -> str
     data: dict[str, Any] = {"headlines": [asdict(each) for each in report.headlines], "explorer": None}
     if report.explored.plans:
         data["explorer"] = explorer(report.world, report.explored.plans)
-    charts = "\n".join(_figure(chart, drawn[chart.name], files) for chart in report.charts if chart.shown)
+    charts = "\n".join(
+        figure(chart, drawn[chart.name], _means(chart) + _files(chart.name, files))
+        for chart in report.charts
+        if chart.shown
+    )
     sections = [
         Section("headline", "Headline", _headline(report)),
         Section("world", "The world", _world(report, world, files)),
@@ -176,16 +180,16 @@ def _price(text: str, columns: int) -> str:
     return f"<tr class=price><td>price of safety</td>{across}</tr>"
 
 
-def _files(name: str) -> str:
+def _files(name: str, files: bool) -> str:
+    if not files:
+        return ""
     links = " ".join(f'<a href="{_BESIDE}/{escape(name)}.{kind}">{kind.upper()}</a>' for kind in ("svg", "png", "csv"))
-    return f"<span class=files>{links}</span>"
+    return f" <span class=files>{links}</span>"
 
 
-def _figure(chart: Chart, svg: str, files: bool) -> str:
-    runs = max((line.runs for line in chart.lines), default=1)
-    means = " Means over runs; bands: their 95% bootstrap intervals." if chart.statistic == "mean" and runs > 1 else ""
-    caption = f"<figcaption>{escape(chart.caption + means)} {_files(chart.name) if files else ''}</figcaption>"
-    return f"<figure id='chart-{escape(chart.name)}'><h3>{escape(chart.title)}</h3>{svg}{caption}</figure>"
+def _means(chart: Chart) -> str:
+    several = chart.statistic == "mean" and any(line.runs > 1 for line in chart.lines)
+    return " Means over runs; bands: their 95% bootstrap intervals." if several else ""
 
 
 def _bound(limit: Limit) -> str:
@@ -202,13 +206,10 @@ def _world(report: Report, svg: str, files: bool) -> str:
     text = f"{problem.horizon} steps, {pairs:,} actions over all states, {edges:,} triplets. Limits: {limits}."
     if problem.graph.beyond is not None:
         done, actions = problem.expanded_actions
+        why = "; the others have costs that may break a limit" if problem.graph.beyond.room else ", all it has room for"
         text += f" The graph grows: {done:,} of {actions:,} actions are expanded, with {problem.graph.n_all_states:,} "
-        text += (
-            "states; the others have costs that may break a limit."
-            if problem.graph.beyond.room
-            else ("states, all that its budget allows.")
-        )
-    caption = f"<figcaption>At the end of the run. {_files('world') if files else ''}</figcaption>"
+        text += f"states{why}."
+    caption = f"<figcaption>At the end of the run.{_files('world', files)}</figcaption>"
     if _aspect(svg) > WIDE:
         return f"<p>{text}</p><figure class=world><div class=scroll>{svg}</div>{caption}</figure>"
     figure = f"<figure class='world narrow'>{svg}{caption}</figure>"
@@ -221,7 +222,7 @@ def _aspect(svg: str) -> float:
 
 
 def _facts(report: Report) -> str:
-    """How many actions of each step are certified, so that nobody has to count them in the picture."""
+    """How many actions of each step are certified; nobody has to count them in the picture."""
     view = report.view
     kinds = [kind for kind, number in view.count().items() if number]
     steps = view.pairs if len(view.pairs) <= MOST_STEPS else ()
@@ -245,7 +246,7 @@ def _runs(report: Report) -> str:
     versions = ", ".join(f"{name} {number}" for name, number in report.versions.items())
     seeds = ", ".join(map(str, report.seeds)) if len(report.seeds) <= 20 else f"{len(report.seeds)} of them"
     return (
-        f"{table(['label', 'agent', 'options'], rows, left=(1, 2))}"
+        f"{table(['label', 'agent', 'options'], rows, left=('agent', 'options'))}"
         f"<p class=quiet>Seeds {escape(seeds)}; {report.episodes:,} episodes each; world options: "
         f"{told(report.world_options)}; world {escape(report.world.digest[:12])}…; {escape(versions)}.</p>"
     )

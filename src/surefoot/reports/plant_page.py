@@ -18,6 +18,7 @@ from surefoot.reports.html import (
     broken_limits,
     chart_svg,
     encodable,
+    figure,
     headline_table,
     sectioned,
     stamp,
@@ -28,7 +29,7 @@ from surefoot.reports.pictures.plant import PlantGrid, plant_figure
 from surefoot.runs.plants import PlantRun
 from surefoot.storage.disk import write_text, writing
 
-SMOOTH = 50  #: a curve has about so many points, each the mean of as many episodes as it stands for
+SMOOTH = 50  #: points of a curve, about, each the mean of the episodes since the one before
 
 
 def of_plants(runs: Any) -> dict[str, PlantRun] | None:
@@ -47,7 +48,7 @@ def of_plants(runs: Any) -> dict[str, PlantRun] | None:
 def write_plant_page(runs: Mapping[str, PlantRun], target: Path) -> Path:
     """One HTML file that opens from disk; an older one is replaced."""
     cells = "".join(_cells(name, run) for name, run in runs.items() if run.plan is not None)
-    charts = "".join(_chart(chart) for chart in (_reward(runs), _violations(runs)))
+    charts = "".join(figure(chart, chart_svg(chart)) for chart in (_reward(runs), _violations(runs)))
     sections = [
         Section("headline", "Headline", _headline(runs)),
         Section("cells", "What is certified", cells or "<p>None of these is a learner.</p>"),
@@ -96,11 +97,6 @@ def cells_figure(name: str, grid: PlantGrid, plan: Plan, paths: Sequence[FloatAr
     return f"<figure class=world><div class=scroll>{svg}</div><figcaption>{caption}</figcaption></figure>"
 
 
-def _chart(chart: Chart) -> str:
-    caption = f"<figcaption>{escape(chart.caption)}</figcaption>"
-    return f"<figure><h3>{escape(chart.title)}</h3>{chart_svg(chart)}{caption}</figure>"
-
-
 def _reward(runs: Mapping[str, PlantRun]) -> Chart:
     lines = tuple(_curve(name, run, run.reward, mean=True) for name, run in runs.items())
     return Chart("reward", "Reward of an episode", "reward", "Means of some episodes each.", lines, log_x=False)
@@ -113,7 +109,7 @@ def _violations(runs: Mapping[str, PlantRun]) -> Chart:
 
 
 def _curve(name: str, run: PlantRun, values: Any, *, mean: bool) -> Curve:
-    """At most ``SMOOTH`` points: the mean of the episodes up to each, or the value there."""
+    """At most ``SMOOTH`` points: the mean of the episodes since the point before, or the value there."""
     parts = np.array_split(np.arange(run.episodes), min(SMOOTH, run.episodes))
     numbers: FloatArray = np.asarray(values, np.float64)
     middle = tuple(float(numbers[part].mean() if mean else numbers[part[-1]]) for part in parts)

@@ -9,13 +9,15 @@ the same runs give the same interval. A single run has no interval.
 
     price of safety = Σ over runs of LSVI-NEW's regret / Σ over the same seeds of the oracle shield's regret
 
-Both learn transitions; the oracle shield (:mod:`surefoot.exact.oracle_shield`) is told which pairs are truly safe. So
-the price is the regret of a learner that has to find out what is safe, divided by that of one that knows.
+Both learn transitions; the oracle shield (:mod:`surefoot.exact.oracle_shield`) knows which pairs are truly safe. So the
+price is the regret of a learner that has to find out what is safe, divided by that of one that knows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -68,8 +70,17 @@ def bands(table: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.f
 
 @cache
 def _weights(n: int) -> NDArray[np.float64]:
-    """(RESAMPLES, n) how often each run is drawn, as shares."""
+    """(RESAMPLES, n) the share of the draws that each run gets."""
     return stream(0, "bootstrap").multinomial(n, np.full(n, 1 / n), RESAMPLES) / n
+
+
+def csv_text(head: Sequence[object], rows: Iterable[Sequence[object]]) -> str:
+    """A table as CSV, with real numbers to ten digits."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(head)
+    writer.writerows([f"{each:.10g}" if isinstance(each, float) else each for each in row] for row in rows)
+    return text.getvalue()
 
 
 # --- a line of a table ----------------------------------------------------------------------------------

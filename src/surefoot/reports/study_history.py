@@ -1,4 +1,4 @@
-"""The history of a study, read from its journal record by record; a live page continues where it stopped."""
+"""The history of a study, read from its journal record by record. A live page continues reading where it stopped."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Course:
     certified: int  # pairs, of the plan in force
     to_gain: float | None
     reward: float = 0.0
-    ended: bool = False  # it came to its end; not aborted, and no alarm ended it
+    ended: bool = False  # it came to its end: it was not aborted, nor ended by an alarm
     highest: list[float] = field(default_factory=list)  # measured, per limit
     promised: list[float] = field(default_factory=list)  # largest certified upper bound, per limit
     asks: int = 0
@@ -41,7 +41,7 @@ class Event:
 
 
 class History:
-    """What the journal says: a :class:`Course` for each episode with at least one ask or tell."""
+    """What the journal says: a :class:`Course` for each episode, and the events."""
 
     def __init__(self, n_limits: int, problem: Problem | None = None) -> None:
         """Without the problem, rewards stay 0."""
@@ -53,13 +53,13 @@ class History:
 
     @property
     def courses(self) -> list[Course]:
-        """The episodes about which something is known."""
+        """The episodes in which something was asked."""
         return [course for course in self.all if course.asks]
 
     def read(self, journal: Path, layer: FileLayer | None = None) -> History:
         """Continue reading as far as the journal is intact; the audit reports what is wrong with the rest."""
         layer = layer or FileLayer()
-        end = journals.scan(journal, layer).size if self._offset == 0 else None
+        end = journals.scan(journal, layer).end.size if self._offset == 0 else None
         for line in journals.read_lines(journal, layer, offset=self._offset, end=end, n=self._n):
             if not line.text.endswith(b"\n"):
                 break  # being written

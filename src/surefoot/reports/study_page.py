@@ -79,7 +79,7 @@ def plan_parts(study: Study) -> dict[str, str]:
 
 
 def _plant(study: Study) -> dict[str, Any] | None:
-    """What is stored of a plant; None in a study of a problem."""
+    """The stored document of a plant; None in a study of a problem."""
     path = study.path / PLANT
     return json.loads(path.read_text(encoding="ascii")) if path.exists() else None
 
@@ -103,7 +103,7 @@ def _plant_picture(study: Study, history: History) -> str:
 
 
 def explorer_part(study: Study) -> tuple[str, dict[str, Any] | None]:
-    """Its HTML, and the data for its script; a sentence and None if the problem is too large for a page."""
+    """The explorer's HTML and the data for its script; a sentence and None if the problem is too large for a page."""
     plan, why = study.standing.agent.plan, why_not_kept(study.problem)
     if why:
         return f"<p class=quiet>Nothing to explore: {escape(why)}.</p>", None

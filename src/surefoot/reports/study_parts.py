@@ -1,4 +1,5 @@
-"""The parts of a study's page, as HTML: is it safe, is it better, what next. The same for a file and for a live page.
+"""The parts of a study's page, as HTML: is it safe, is it better, what next. They are the same in a file and on a live
+page.
 
 Every word that comes from a problem, a journal or a person goes through :func:`_words`, so that it stays text.
 """
@@ -20,7 +21,7 @@ from surefoot.plan.plan import Plan
 from surefoot.plan.rays import opening_in_words
 from surefoot.plan.why import Explanation, Kind, explain, reasons
 from surefoot.reports.charts import Chart, Curve
-from surefoot.reports.html import encodable, table
+from surefoot.reports.html import encodable, figure, table
 from surefoot.reports.pictures.svg import line_chart
 from surefoot.reports.statistics import mean_over_runs
 from surefoot.reports.study_history import Course, History
@@ -77,9 +78,9 @@ def alarms(status: dict[str, Any]) -> str:
         for item in status["alarms"]
     )
     needed = "".join(f"<li>{_words(in_words(answer))}</li>" for answer in status["answers"])
-    answer = (
-        f"<p>Acknowledging it requires:</p><ul>{needed}</ul>" if needed else "<p>To acknowledge it, give a reason.</p>"
-    )
+    answer = "<p>To acknowledge it, give a reason.</p>"
+    if needed:
+        answer = f"<p>Acknowledging it requires:</p><ul>{needed}</ul>"
     count = f"<p class=bad>⚠ {len(status['alarms'])} not acknowledged</p>"
     return f"<div role=alert class=alarm>{count}<ul>{rows}</ul>{answer}</div>"
 
@@ -100,29 +101,22 @@ def _last_opened(told: dict[str, Any]) -> str:
 def _offered(status: dict[str, Any], problem: Problem, wording: Wording) -> str:
     pending = status["pending"]
     if pending is None:
-        place = status["episode"]
-        where = (
-            ""
-            if place is None
-            else f" Episode {place['number']}, step {place['step']}, state {_label(place['state'])}."
-        )
+        place, where = status["episode"], ""
+        if place is not None:
+            where = f" Episode {place['number']}, step {place['step']}, state {_label(place['state'])}."
         return f"<p>No offer is pending; next comes <b>{_words(status['next'])}</b>.{where}</p>"
-    known = pending["certificate"]
-    here = problem.bounds[pending["step"]]
-    limits = [f"{_words(limit.name)} ≤ {bound:g}" for limit, bound in zip(problem.limits, here.tolist(), strict=True)]
-    rows = [_successor(row, here.tolist(), pending["step"] + 1, wording) for row in known["successors"]]
-    following = table(["may follow", *limits, "then"], rows, left=(1 + len(limits),))
+    known, here = pending["certificate"], problem.bounds[pending["step"]].tolist()
+    limits = [f"{_words(limit.name)} ≤ {bound:g}" for limit, bound in zip(problem.limits, here, strict=True)]
+    rows = [_successor(row, here, pending["step"] + 1, wording) for row in known["successors"]]
+    following = table(["may follow", *limits, "then"], rows, left=("then",))
     by = {"estimate": "certified by estimate", "assumption": "safe by your assumption: the fallback's"}
     why = by.get(known["safe_by"], f"rests on {known['safe_by']}")
     if further := opening_in_words(known["opening"], dict(zip(known["limits"], known["bounds"], strict=True))):
         why += f"; it {further}"
     state, action = map(_words, wording.offered(pending["state"], pending["action"]))
-    return (
-        f"<p class=offer>Episode {pending['episode']}, step {pending['step']}, state "
-        f"<b>{state}</b>: take <b class=act>{action}"
-        f"{at_intensity(pending['intensity'])}</b></p>"
-        f"<p>{_words(why)}. Whatever follows:</p>{following}"
-    )
+    where, at = f"Episode {pending['episode']}, step {pending['step']}", at_intensity(pending["intensity"])
+    take = f"<p class=offer>{where}, state <b>{state}</b>: take <b class=act>{action}{at}</b></p>"
+    return f"{take}<p>{_words(why)}. Whatever follows:</p>{following}"
 
 
 def _successor(row: dict[str, Any], bounds: Sequence[float], h: int, wording: Wording) -> list[str]:
@@ -203,10 +197,7 @@ def _levels(bounds: FloatArray) -> tuple[tuple[str, float], ...]:
 
 
 def chart_figures(drawn: Sequence[Chart]) -> str:
-    return "\n".join(
-        f"<figure><h3>{_words(chart.title)}</h3>{line_chart(chart)}<figcaption>{_words(chart.caption)}</figcaption></figure>"
-        for chart in drawn
-    )
+    return "\n".join(figure(chart, line_chart(chart)) for chart in drawn)
 
 
 # --- is it better? --------------------------------------------------------------------------------------
@@ -222,31 +213,23 @@ def better(history: History, status: dict[str, Any]) -> str:
     text = f"The last {len(last)} episodes earned {now.text(3)} each (mean, 95% bootstrap interval)"
     if len(ended) >= 2 * RECENT:
         then = mean_over_runs([course.reward for course in first])
-        change = now.mean - then.mean
         verdict = "It is better" if now.low > then.high else "It is worse" if now.high < then.low else "No clear change"
-        text += f", the first {len(first)} {then.text(3)}. <b>{verdict}: {change:+.3g} per episode.</b>".replace(
-            "-", "−"
-        )
+        change = f"{now.mean - then.mean:+.3g}".replace("-", "−")
+        text += f", the first {len(first)} {then.text(3)}. <b>{verdict}: {change} per episode.</b>"
     else:
         text += f"; a trend is shown from {2 * RECENT} episodes on."
-    left = status.get("to_gain")
-    gain = (
-        f" By the learner's own bounds, at most {_number(left, 3)} per episode can still be gained."
-        if left is not None
-        else ""
-    )
+    if (left := status["to_gain"]) is not None:
+        text += f" By the learner's own bounds, at most {_number(left, 3)} per episode can still be gained."
     figures = chart_figures(progress_charts(history, ended, status["pairs"]))
-    return f"<p>{text}{gain}</p><div class='grid three'>{figures}</div>"
+    return f"<p>{text}</p><div class='grid three'>{figures}</div>"
 
 
 def progress_charts(history: History, ended: Sequence[Course], pairs: int) -> list[Chart]:
     """Reward with its trend, the share certified, and what is still to be gained."""
     at = tuple(course.number for course in ended)
     rewards = tuple(course.reward for course in ended)
-    trend = tuple(
-        np.convolve(rewards, np.ones(n := min(RECENT, len(rewards))) / n, mode="full")[: len(rewards)].tolist()
-    )
-    trend = tuple(value if i >= n - 1 else math.nan for i, value in enumerate(trend))
+    n = min(RECENT, len(rewards))
+    trend = (math.nan,) * (n - 1) + tuple(np.convolve(rewards, np.ones(n) / n, mode="valid").tolist())
     every = tuple(course.number for course in history.courses)
     shares = tuple(100 * course.certified / max(1, pairs) for course in history.courses)
     gains = tuple(math.nan if course.to_gain is None else course.to_gain for course in history.courses)
@@ -294,7 +277,7 @@ def following(plan: Plan, wording: Wording) -> str:
     head, rows = ["nearest", "step, state, action", "what blocks it"], [_blocked(why, wording) for why in found]
     return (
         "<p>The actions closest to being certified, among those that certified ones may lead to. Data that narrow the "
-        f"bound would certify them.</p>{table(head, rows, left=(1, 2), name='next')}"
+        f"bound would certify them.</p>{table(head, rows, left=head[1:], name='next')}"
     )
 
 
@@ -343,7 +326,7 @@ def events(history: History) -> str:
     rows = [[_words(f"{event.time[:19]}Z"), _words(event.kind), _words(event.words)] for event in newest]
     older = len(history.events) - EVENTS_SHOWN
     note = f"<p class=quiet>{older} older ones are in the journal.</p>" if older > 0 else ""
-    return table(["time", "what", "words"], rows, left=(1, 2), name="events") + note
+    return table(["time", "what", "words"], rows, left=("what", "words"), name="events") + note
 
 
 def details(status: dict[str, Any]) -> str:

@@ -1,7 +1,7 @@
 """Names and places for the states and actions of named worlds whose labels are numbers.
 
 A label is what ``plan.why``, an environment and a study take; the words are for people. Pages show both:
-``1 (power 0.5)``. If the problem is your own, its labels are already your own words.
+``1 (power 0.5)``. The labels of a problem of your own are your own words already.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Wording:
 
 
 def wording_of(problem: Problem, world: str | None) -> Wording:
-    """By the name of the world; without one, labels stand for themselves."""
+    """By the name of the world; without one, labels have no other words."""
     name = world or ""
     if name in _GRIDS:
         return _grid(*_GRIDS[name])
@@ -53,7 +53,7 @@ def wording_of(problem: Problem, world: str | None) -> Wording:
 
 
 def plant_wording(plant: Mapping[str, Any]) -> Wording:
-    """Of a plant, whose states are numbers of cells and whose actions are numbers of inputs; from its document."""
+    """For a plant, whose states are numbers of cells and whose actions are numbers of inputs; from its document."""
     cells, names, values = make_cells(plant["state"]), plant["inputs"]["names"], plant["inputs"]["values"]
 
     def place(cell: Label) -> str:
@@ -160,7 +160,7 @@ _FAMILIES: Mapping[str, Callable[[Problem], Wording]] = {
 }
 
 
-# --- where states stand in a picture: in columns by step, or, where they are places, on a map
+# --- where states are in a picture: in columns by step, or, if they are places, on a map
 
 
 @dataclass(frozen=True)
@@ -197,8 +197,8 @@ def placing_of(problem: Problem, world: str | None) -> Placing:
 
 
 def state_rows(problem: Problem) -> list[list[float]]:
-    """Per step the row of every state, 0 on top. Numbers, and tuples of numbers, stand in the same row of every step,
-    by size; a column with any other label stands in its own order, in the middle."""
+    """For each step the row of every state, 0 on top. Numbers and tuples of numbers are in the same row at every step,
+    by size; a column with any other label is in its own order, in the middle."""
     columns = [[names[i] for i in range(len(names))] for names in problem.naming.states]
     by_size = [all(_numbers(label) is not None for label in column) for column in columns]
     shared = {label for column, numeric in zip(columns, by_size, strict=True) if numeric for label in column}

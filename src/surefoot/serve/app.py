@@ -24,7 +24,7 @@ from surefoot.serve.tokens import OPERATOR, ROLES, Tokens
 from surefoot.study.protocol import reply_line
 from surefoot.study.study import Study
 
-_LIVE = "; script-src 'self'; connect-src 'self'; img-src data:"  # what the page may do, beside its style
+_LIVE = "; script-src 'self'; connect-src 'self'; img-src data:"  # what the page may load, beside its style
 _PARTS = ("alarms", "offer", "margins", "limits", "audit", "better", "next", "events", "details", "acknowledge")
 
 
@@ -90,7 +90,7 @@ class Server:
     # --- the page ---------------------------------------------------------------------------------------
 
     async def _page(self, request: Request) -> Response:
-        """Empty until it is given a token: whoever opens it sees that there is a study, and nothing of it."""
+        """Empty until it gets a token: whoever opens it learns that there is a study, and nothing about it."""
         parts = dict.fromkeys(_PARTS, "") | {
             "explorer": '<div id="part-explorer"></div>',
             "live": _shipped("login.html"),
@@ -129,5 +129,5 @@ async def _http_refusal(request: Request, error: HTTPException) -> Response:
 
 
 async def _unexpected(request: Request, error: Exception) -> Response:
-    """A fault of ours, and the answer says so; what was answered before is on disk."""
+    """A fault of this server; what was answered before is on disk."""
     return JSONResponse({"error": f"internal error: {type(error).__name__}", "kind": "Internal"}, 500, headers=HEADERS)

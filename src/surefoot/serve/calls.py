@@ -1,8 +1,8 @@
 """The study's calls over HTTP. One thread makes them all, one after the other, as the study requires.
 
-Calls are those of :mod:`surefoot.study.protocol`, with a JSON object as arguments. Everything answered is on disk. If
-an answer is lost, the request may be sent again: a tell, a last cost and an abort count once, an ask gives the same
-offer, and a begin before the first ask gives the same episode.
+Calls are those of :mod:`surefoot.study.protocol`, with a JSON object as arguments. What was answered is on disk. If an
+answer is lost, the request may be sent again: a tell, a last cost and an abort count once, an ask returns the same
+offer, and a begin before the first ask the same episode.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from surefoot.study.study import Study
 
 _T = TypeVar("_T")
 
-#: Which role may make which call. Calls that name files of the server's are not here.
+#: Which role may make which call. Calls that name files on the server are not here.
 ALLOWED: dict[str, tuple[str, ...]] = {
     "begin": (PLANT,),
     "ask": (PLANT,),
@@ -44,7 +44,7 @@ class Desk:
         return await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._thread, work))
 
     async def call(self, name: str, body: bytes) -> dict[str, Any]:
-        """A call and its answer; refusals are :class:`Refused`, and then nothing was changed."""
+        """Make a call and return its answer; a refusal is raised as :class:`Refused`, and nothing was changed."""
         try:
             request = parse_request(body or b"{}")
             reply = await self.do(lambda: self._answer(name, request))
@@ -69,8 +69,6 @@ class Desk:
 
 def status_of(error: SurefootError) -> int:
     """The HTTP status of a refusal."""
-    if isinstance(error, OutOfOrder):
-        return 409
-    if isinstance(error, AssumptionBroken):  # nothing certified where the plant is: a person must act
+    if isinstance(error, OutOfOrder | AssumptionBroken):  # the latter: nothing is certified, so a person must act
         return 409
     return 503 if isinstance(error, UnwritableFile) else 422

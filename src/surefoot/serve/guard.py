@@ -1,10 +1,10 @@
-"""The checks every request passes first: which host it is for, where it comes from, whose it is.
+"""The checks that every request passes first: which host it is for, where it comes from, whose it is.
 
 * ``Host`` must be one of this server's names, so that no other site's name can be pointed at it.
-* ``Origin``, which browsers send, must be this server's own: no other site's page can call it.
-* A query string is refused: a token in a URL would end up in a log.
+* ``Origin``, which browsers send, must be this server's own, so that no other site's page can call it.
+* A query string is refused, because a token in a URL would end up in a log.
 * ``Authorization: Bearer …`` must hold a token, except for the page itself, which is empty until it gets one.
-* A body is read up to ``LONGEST_BODY`` and no further.
+* A body is read up to ``LONGEST_BODY``.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ HEADERS = {
 
 
 class Refused(Exception):
-    """A request that is refused, with its status and the reason."""
+    """A refused request, with its status and the reason."""
 
     def __init__(self, status: int, reason: str, kind: str = "Refused") -> None:
         super().__init__(reason)
@@ -61,10 +61,8 @@ class Guard:
         if origin is not None and origin.lower() not in (f"http://{host}", f"https://{host}"):
             raise Refused(403, "the request comes from another site's page")
         if request.url.query:
-            raise Refused(
-                400,
-                "query strings are refused; put arguments into the body and the token into the Authorization header",
-            )
+            where = "put arguments into the body and the token into the Authorization header"
+            raise Refused(400, f"query strings are refused; {where}")
 
     def role(self, request: Request, *allowed: str) -> str:
         """Whose request it is."""

@@ -1,7 +1,7 @@
 """The server side of the live page: renders what has changed and sends it to every page that listens.
 
-Parts are rendered on the study's own thread, only while somebody listens, and at most ten times a second, so an
-operator's screen costs a plant next to nothing. The HTML comes from :mod:`surefoot.reports.study_parts`.
+Parts are rendered on the study's own thread, only while somebody listens, and at most ten times a second, so that an
+operator's screen hardly slows a plant down. The HTML comes from :mod:`surefoot.reports.study_parts`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ HEARTBEAT = 3.0  #: seconds; a page that hears nothing for longer says that it i
 
 
 class Rendering:
-    """What the page shows, kept so that only what changed is made and sent."""
+    """What the page shows, kept so that only changes are rendered and sent."""
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
@@ -60,7 +60,7 @@ class Rendering:
 
 
 class Hub:
-    """Knows who listens. Each page is sent only what has changed since the last time; nothing piles up."""
+    """Knows who listens. Each page gets only what has changed since the last time."""
 
     def __init__(self, desk: Desk) -> None:
         self._desk, self.rendering = desk, Rendering(desk)
@@ -70,7 +70,7 @@ class Hub:
         self.closing = False
 
     def changed(self) -> None:
-        """Something was called."""
+        """A call was made."""
         self._changed.set()
 
     async def run(self) -> None:

@@ -12,7 +12,7 @@ from surefoot.errors import InvalidInput
 from surefoot.study.study import Study
 
 LOCAL = ("127.0.0.1", "localhost", "[::1]")
-_GRACE = 2  #: seconds that open connections have when the server stops
+_GRACE = 2  #: seconds for open connections when the server stops
 MOST_CONNECTIONS = 128
 
 
@@ -83,7 +83,7 @@ def _shown(host: str) -> str:
 
 def _listening(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # By name, or asyncio does not know it for TCP and lets answers wait for the acknowledgement of their headers.
+    # Named, or asyncio does not know that it is TCP and delays answers until their headers are acknowledged.
     found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

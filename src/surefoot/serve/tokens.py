@@ -1,7 +1,7 @@
 """Who may call: a bearer token for the plant and one for operators.
 
-Both are made when a study is served for the first time, printed then and never again; the study's folder keeps only
-their SHA-256 (``tokens.json``, readable by its owner). A token is 256 random bits, so nobody can guess it.
+Both are made and printed when a study is first served, and never again; the study's folder keeps only their SHA-256
+(``tokens.json``, readable by its owner). A token is 256 random bits, so nobody can guess it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Tokens:
         self._hashes = dict(hashes)
 
     def role_of(self, token: str) -> str | None:
-        """Whose token it is; None if nobody's. A wrong token takes as long as a right one."""
+        """Whose token it is, or None. A wrong token takes as long as a right one."""
         found, given = None, _hash(token[:_LONGEST])
         for role, known in self._hashes.items():
             if hmac.compare_digest(known, given):
@@ -51,9 +51,8 @@ def tokens_of(folder: Path, new: bool = False) -> tuple[Tokens, dict[str, str]]:
     made = {role: f"sf-{role}-{secrets.token_urlsafe(32)}" for role in ROLES}
     hashes = {role: _hash(token) for role, token in made.items()}
     with writing(path):
-        DISK.replace(
-            path, json.dumps({"format": FORMAT, "version": VERSION, "sha256": hashes}, indent=2).encode() + b"\n"
-        )
+        document = {"format": FORMAT, "version": VERSION, "sha256": hashes}
+        DISK.replace(path, json.dumps(document, indent=2).encode() + b"\n")
         path.chmod(0o600)
     return Tokens(hashes), made
 

@@ -6,9 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from surefoot.reports.charts import Chart, Curve, mean_curve, moments
+from surefoot.reports.charts import Chart, Curve, regret_lines, violations_chart
 from surefoot.reports.pictures.style import LIGHT, Paper, literal, look_of, pyplot, save_figure
 from surefoot.runs.ledger import Ledger
 
@@ -16,19 +14,7 @@ from surefoot.runs.ledger import Ledger
 def chart_figure(plt: Any, chart: Chart, paper: Paper) -> Any:
     """One chart, sized so that its text can be read on a phone."""
     result, axes = plt.subplots(figsize=(5.6, 3.7), layout="constrained")
-    for n, line in enumerate(chart.lines):
-        _draw(axes, line, n, paper)
-    for name, level in chart.levels:
-        axes.axhline(level, color=paper.ink, linewidth=0.9, linestyle=(0, (2, 2)), zorder=1)
-        place = {"ha": "left", "va": "center", "transform": axes.get_yaxis_transform()}
-        axes.text(1.01, level, literal(name).replace(" ", "\n"), fontsize=8.5, color=paper.ink, **place)
-    _scales(axes, chart)
-    axes.set_xlabel("episode")
-    axes.set_ylabel(literal(chart.y))
-    axes.margins(x=0.02)
-    if chart.floor is not None:
-        axes.set_ylim(bottom=chart.floor)
-        axes.axhline(0, color=paper.ink, linewidth=0.8, zorder=0)
+    _draw(axes, chart, paper)
     if chart.lines:
         result.legend(loc="outside lower center", ncols=min(4, len(chart.lines)), fontsize=9.5, columnspacing=1.2)
     else:
@@ -41,40 +27,37 @@ def comparison(runs: Mapping[str, Sequence[Ledger]], title: str, path: Path, pap
 
     ``runs``: per agent, its runs over seeds. Lines are means over runs, bands their 95% bootstrap intervals.
     """
-    plt, context = pyplot(paper)
+    agents, plt, context = dict(zip(runs, runs, strict=True)), *pyplot(paper)
+    hint = "lower is better; below 0 only by breaking limits"
+    regret = Chart("regret", "Cumulative regret", "regret", hint, regret_lines(runs, agents), y_scale="symlog")
     with context:
-        figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.4), layout="constrained")
-        for n, (agent, group) in enumerate(runs.items()):
-            at = moments(min(len(run.regret) for run in group))
-            for axes, columns in ((left, [run.regret for run in group]), (right, [run.violations for run in group])):
-                totals = [np.cumsum(column, dtype=np.float64)[at - 1] for column in columns]
-                _draw(axes, mean_curve(agent, agent, at, totals), n, paper)
-        for axes, label, best in (
-            (left, "cumulative regret", "lower is better; below 0 only by breaking limits"),
-            (right, "cumulative violations", "0 is the promise"),
-        ):
-            axes.set_xscale("log")
-            axes.set_yscale("symlog", linthresh=10)
-            axes.set_xlabel("episode")
-            axes.set_title(f"{label.capitalize()}\n", pad=4)
-            axes.text(0, 1.02, best, transform=axes.transAxes, fontsize=9.5, alpha=0.8)
+        figure, both = plt.subplots(1, 2, figsize=(11, 4.4), layout="constrained")
+        for axes, chart in zip(both, (regret, violations_chart(runs, agents)), strict=True):
+            _draw(axes, chart, paper)
             axes.axhline(0, color=paper.ink, linewidth=0.8, zorder=0)
-            axes.margins(x=0.02)
-        right.set_ylim(bottom=-3)
+            axes.set_title(f"{chart.title}\n", pad=4)
+            axes.text(0, 1.02, chart.caption, transform=axes.transAxes, fontsize=9.5, alpha=0.8)
         figure.suptitle(title, x=0.01, ha="left", fontsize=12.5)
-        handles, labels = left.get_legend_handles_labels()
+        handles, labels = both[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
         return save_figure(plt, figure, path)
 
 
-def _scales(axes: Any, chart: Chart) -> None:
+def _draw(axes: Any, chart: Chart, paper: Paper) -> None:
     from matplotlib.ticker import FuncFormatter, NullFormatter, SymmetricalLogLocator
 
+    for n, line in enumerate(chart.lines):
+        _draw_line(axes, line, n, paper)
+    for name, level in chart.levels:
+        axes.axhline(level, color=paper.ink, linewidth=0.9, linestyle=(0, (2, 2)), zorder=1)
+        place = {"ha": "left", "va": "center", "transform": axes.get_yaxis_transform()}
+        axes.text(1.01, level, literal(name).replace(" ", "\n"), fontsize=8.5, color=paper.ink, **place)
     if chart.log_x:
         axes.set_xscale("log")
     if chart.y_scale == "symlog":
         axes.set_yscale("symlog", linthresh=10)
-        axes.set_ylim(-2, top := max(12.0, axes.get_ylim()[1]))
+        least = min((value for line in chart.lines for value in line.low), default=0.0)
+        axes.set_ylim(min(-2.0, 1.5 * least), top := max(12.0, axes.get_ylim()[1]))
         if top < 1000:  # between powers of ten a value could not be read off
             axes.yaxis.set_major_locator(SymmetricalLogLocator(base=10, linthresh=10, subs=(1, 2, 5)))
     elif chart.y_scale == "log" and any(value > 0 for line in chart.lines for value in line.high):
@@ -82,6 +65,12 @@ def _scales(axes: Any, chart: Chart) -> None:
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(FuncFormatter(lambda value, _: axis_number(value)))
         axis.set_minor_formatter(NullFormatter())
+    axes.set_xlabel("episode")
+    axes.set_ylabel(literal(chart.y))
+    axes.margins(x=0.02)
+    if chart.floor is not None:
+        axes.set_ylim(bottom=chart.floor)
+        axes.axhline(0, color=paper.ink, linewidth=0.8, zorder=0)
 
 
 def axis_number(value: float) -> str:
@@ -92,7 +81,7 @@ def axis_number(value: float) -> str:
     return f"{value:g}".replace("-", "−")
 
 
-def _draw(axes: Any, line: Curve, n: int, paper: Paper) -> None:
+def _draw_line(axes: Any, line: Curve, n: int, paper: Paper) -> None:
     colour, dashes, marker = look_of(line.agent, n) if line.agent else (paper.ink, (0, (1, 1)), "")
     if line.label != line.agent and line.agent:  # the same agent twice: its options differ, and so must its look
         colour, dashes, marker = look_of(line.label, n)

@@ -1,12 +1,12 @@
 """Pictures of worlds: ``sf.draw(world, plan)`` shows what is certified, what could be, and what never will be.
 
-Each family of worlds has its own picture, in the module of its name. With ``coordinates``, a world of your own is drawn
-as a map; any other is drawn as a graph, step by step, or, if that is too large to read, as counts per step. Nothing
-relies on colour alone: certified squares are plain, those that could be certified are hatched, unsafe ones crossed out.
+Some families of worlds have their own picture, in the module of their name. With ``coordinates``, any world is drawn as
+a map; otherwise as a graph, step by step, or, if that is too large to read, as counts per step. Nothing relies on
+colour alone: certified squares are plain, those that could be certified are hatched, unsafe ones crossed out.
 
 :class:`FramePainter` renders environments: the same picture, with the path of an episode. The environment loads it by
-name (:mod:`surefoot.worlds.env`), because it is in a lower room that knows nothing about drawing. The picture
-shows the truth; it is for people, and no observation contains any of it.
+name (:mod:`surefoot.worlds.env`), because its room is below this one. The picture shows the truth; it is for people,
+and no observation contains any of it.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ def save_figures(field: Field, folder: Path) -> list[Path]:
 
 def _plane(plt: Any, field: Field) -> Any:
     figure, axes = plt.subplots(figsize=(9.5, 6.2), layout="constrained")
-    rows = field.overall()
+    rows = field.ranked()
     for row in rows:
         safe = row.unsafe_runs == 0
         axes.errorbar(

@@ -25,7 +25,7 @@ PANELS = 4
 
 @dataclass(frozen=True, eq=False)
 class PlantGrid:
-    """What a picture needs of a plant; a study's files have it, too."""
+    """What a picture needs of a plant, or of a study's files."""
 
     cells: Cells
     problem: Problem
@@ -112,7 +112,7 @@ def _panel(
 
 
 def _shown(cells: Cells, problem: Problem) -> Cells:
-    """The cells to draw: all, or of a graph that grows a box around those that it holds before the last step."""
+    """The cells to draw: all, or for a graph that grows a box around those that it has before the last step."""
     if problem.graph.beyond is None:
         return cells
     held = np.concatenate([cells_in(problem, h, cells)[0] for h in range(problem.horizon - 1)])
@@ -124,7 +124,7 @@ def _shown(cells: Cells, problem: Problem) -> Cells:
 def _cells(
     cells: Cells, shown: Cells, problem: Problem, plan: Plan | None, h: int
 ) -> tuple[FloatArray, BoolArray, BoolArray]:
-    """Of all cells shown: the share of inputs that are certified, where the fallback goes, and what is forbidden."""
+    """For all cells shown: the share of inputs that are certified, where the fallback goes, and what is forbidden."""
     own, states = cells_in(problem, h, cells)
     at, layer = shown.of(centres(cells, own)), problem.graph.layers[h]
     inputs = int(layer.state_ptr[states[0] + 1] - layer.state_ptr[states[0]])
@@ -136,7 +136,7 @@ def _cells(
 
 
 def _slice(plant: PlantGrid, shown: Cells, row: Any, at: list[int]) -> Any:
-    """(cells, cells) over the coordinates shown; of the others the cell of the start."""
+    """(cells, cells) over the coordinates shown, at the start's cell in the others."""
     starts = np.array(plant.problem.starts)
     middle = np.unravel_index(shown.of(centres(plant.cells, starts[len(starts) // 2 :][:1]))[0], shown.shape)
     cut = tuple(slice(None) if d in at else int(middle[d]) for d in range(shown.dim))

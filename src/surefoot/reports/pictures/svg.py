@@ -1,4 +1,4 @@
-"""A chart as a small SVG, drawn quickly and without matplotlib, for the page of a study, which a plant may wait for.
+"""A chart as a small SVG, drawn quickly and without matplotlib: a plant may have to wait for the page of a study.
 
 Everything has a class, so that the page's style sheet can colour it for light and dark mode.
 """
