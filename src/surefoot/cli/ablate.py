@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from surefoot.cli import options
-from surefoot.cli.sweeping import finish, play_sweep, summaries
+from surefoot.cli.sweeping import finish, play_sweep, refuse_interrupted, summaries
 
 
 def ablate_command(
@@ -28,7 +28,6 @@ def ablate_command(
     safety guarantee.
     """
     from surefoot.agents.blocks.look_ahead import IDEAS
-    from surefoot.cli.options import pairs_of
     from surefoot.cli.run_options import seeds_of
     from surefoot.sweeps.sweep import Contender, Spec
 
@@ -36,21 +35,14 @@ def ablate_command(
     for idea in IDEAS:
         kept = [each for each in IDEAS if each != idea]
         variants.append(Contender("lsvi-new", {"ideas": kept}, f"without-{idea}"))
-    spec = Spec(
-        options.own_world(world, truth),
-        variants,
-        seeds_of(seeds),
-        episodes,
-        pairs_of(world_option or [], "--world-option"),
-    )
+    world_options = options.pairs_of(world_option or [], "--world-option")
+    spec = Spec(options.own_world(world, truth), variants, seeds_of(seeds), episodes, world_options)
     if out is not None:
         finish(play_sweep(spec, out, jobs=jobs, force=force), strict=False, first="ideas")
         return
     with tempfile.TemporaryDirectory(prefix="surefoot-ablate-") as folder:
         outcome = play_sweep(spec, Path(folder), jobs=jobs)
-        if outcome.interrupted:
-            typer.secho("interrupted; the runs were not kept (use --out to keep them).", fg="yellow", err=True)
-            raise typer.Exit(128 + (outcome.signal or 2))
+        refuse_interrupted(outcome, "interrupted; the runs were not kept (use --out to keep them).")
         from surefoot.cli.table import print_summaries
 
         print_summaries(summaries(outcome), "ideas")

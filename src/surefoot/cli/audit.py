@@ -7,10 +7,12 @@ from typing import Annotated
 
 import typer
 
+from surefoot.cli import options
+
 
 def audit_command(
     path: Annotated[Path, typer.Argument(help="The study's folder.", show_default=False)],
-    json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+    json: options.Json = False,
 ) -> None:
     """Re-verify a study independently: was every action certified when it was offered, and has nothing been altered?"""
     import json as text
@@ -20,7 +22,7 @@ def audit_command(
     try:
         report = audit(path)
     except Unreadable as error:
-        typer.secho(f"surefoot: {error}", fg="red", err=True)
+        options.complain(str(error))
         raise typer.Exit(2) from None
     typer.echo(text.dumps(report.to_dict(), indent=2) if json else str(report))
     raise typer.Exit(report.exit_code)

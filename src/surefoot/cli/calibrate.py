@@ -12,18 +12,11 @@ from surefoot.cli import options
 
 def calibrate_command(
     problem: Annotated[Path, typer.Argument(help="A problem file, .json or .npz.", show_default=False)],
-    log: Annotated[
-        Path,
-        typer.Argument(
-            help="A .csv, .jsonl or .parquet of logged transitions, or a study's folder.", show_default=False
-        ),
-    ],
+    log: Annotated[Path, typer.Argument(help=f"{options.LOG}, or a study's folder.", show_default=False)],
     level: Annotated[float, typer.Option(help="The probability with which all bounds hold.")] = 0.95,
-    out: Annotated[
-        Path | None, typer.Option(help="A picture of the residuals, .png or .svg.", show_default="none")
-    ] = None,
+    out: Annotated[Path | None, typer.Option(help="A .png or .svg of the residuals.", show_default="none")] = None,
     dark: options.Dark = False,
-    json: Annotated[bool, typer.Option("--json", help="Print the calibration as JSON.")] = False,
+    json: options.Json = False,
 ) -> None:
     """Calibrate a declaration with a log: noise, linearity, offsets, clipping, supports. Exits with 1 on errors."""
     import json as text

@@ -18,7 +18,7 @@ def check_command(
         typer.Argument(help="A problem file (.json, .npz) or the name of a world.", autocompletion=options.world_names),
     ],
     episodes: Annotated[int, typer.Option(min=1, help="K, the number of episodes you plan.")] = 10_000,
-    json: Annotated[bool, typer.Option("--json", help="Print the diagnosis as JSON.")] = False,
+    json: options.Json = False,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 on warnings, too.")] = False,
 ) -> None:
     """Check a declaration: is it possible at all, how much slack is there, can learning start? Exit 1 on errors."""
@@ -33,7 +33,7 @@ def check_command(
 
 
 class _Saying:
-    """Says on the terminal what is being done, once that takes longer than ``PATIENCE``."""
+    """Tells a terminal what is being done, once that takes longer than ``PATIENCE``."""
 
     def __init__(self) -> None:
         self._began = time.monotonic()

@@ -58,7 +58,7 @@ def compare_command(
     where it stopped. Tables (field.md), a row per run (field.csv) and figures are written next to the runs.
     """
     from surefoot.cli.run_options import contenders_of, seeds_of
-    from surefoot.cli.sweeping import play_sweep
+    from surefoot.cli.sweeping import play_sweep, refuse_interrupted
     from surefoot.sweeps.sweep import Spec
 
     given = contenders(episodes)
@@ -69,14 +69,13 @@ def compare_command(
     for spec in specs:
         typer.echo(f"{spec.world}: {len(spec.agents) * len(spec.seeds)} runs of {episodes:,} episodes", err=True)
         outcome = play_sweep(spec, out / str(spec.world).replace("/", "-"), jobs=jobs, force=force, again=True)
-        if outcome.interrupted:
-            typer.secho("interrupted; run the same command again to continue.", fg="yellow", err=True)
-            raise typer.Exit(128 + (outcome.signal or 2))
+        refuse_interrupted(outcome, "interrupted; run the same command again to continue.")
     _show(out)
 
 
 def contenders(episodes: int) -> list[Contender]:
-    """The learners: with published constants, unless these would play the fallback for ever; labels say so."""
+    """The learners, with published constants; those with which they would only play the fallback are tuned, and named
+    so."""
     from surefoot.sweeps.spec import Contender
 
     return [
@@ -121,10 +120,10 @@ def _show(out: Path) -> None:
 
         save_figures(field, out)
     except SurefootError as error:
-        typer.secho(f"no figures: {error}", fg="yellow", err=True)
+        options.warn(f"no figures: {error}")
     rows = [
         [row.label, two_digits(row.earned), f"{row.per_episode:.3g}", f"{row.unsafe_runs} of {row.runs}"]
-        for row in sorted(field.overall(), key=lambda row: (row.unsafe_runs > 0, -row.earned))
+        for row in field.ranked()
     ]
     print_table(["agent", "earned", "violations per episode", "unsafe runs"], rows)
     typer.echo(f"tables and figures: {out}", err=True)

@@ -55,5 +55,5 @@ def _draw(outcome: Outcome, title: str) -> None:
             path = comparison(ledgers, title, folder.root / f"demo-{paper.name}.png", paper)
             typer.echo(f"picture: {path}")
     except SurefootError as error:
-        typer.secho(f"no picture: {error}", fg="yellow", err=True)
+        options.warn(f"no picture: {error}")
     typer.echo(f"see every plan on one page: surefoot report {folder.root}")

@@ -21,6 +21,7 @@ from surefoot.cli.compare import compare_command
 from surefoot.cli.config import config_command
 from surefoot.cli.demo import demo_command
 from surefoot.cli.export import export_command
+from surefoot.cli.options import complain
 from surefoot.cli.plain import PlainCommand, PlainGroup, WorkingCommand
 from surefoot.cli.report import report_command
 from surefoot.cli.resume import resume_command
@@ -89,7 +90,7 @@ def main() -> None:
     debug = "--debug" in sys.argv
     if debug:  # anywhere on the line
         sys.argv = [word for word in sys.argv if word != "--debug"]
-    if isinstance(sys.stdout, io.TextIOWrapper):  # a name that cannot be printed must not stop a command
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a label that cannot be printed must not stop a command
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         app(prog_name="surefoot")
@@ -100,7 +101,7 @@ def main() -> None:
 
 
 def _said(error: Exception) -> int:
-    """Print what went wrong in one line; → the exit code."""
+    """Print what went wrong on one line; returns the exit code."""
     if isinstance(error, SurefootError):
         text, code = str(error), BAD_INPUT
     elif isinstance(error, OSError):
@@ -108,7 +109,7 @@ def _said(error: Exception) -> int:
         text, code = f"{error.strerror or error}{place}", BAD_INPUT
     else:
         text, code = f"internal error: {type(error).__name__}: {error}. Use --debug for the traceback.", INTERNAL
-    typer.secho(f"surefoot: {text}", fg="red", err=True)
+    complain(text)
     return code
 
 

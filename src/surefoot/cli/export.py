@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from surefoot.cli import options
 from surefoot.errors import InvalidInput, SurefootError
 
 if TYPE_CHECKING:
@@ -14,13 +15,11 @@ if TYPE_CHECKING:
 
 
 def export_command(
-    folder: Annotated[
-        Path, typer.Argument(help="A directory of runs, or the directory of one run.", show_default=False)
-    ],
+    folder: Annotated[Path, typer.Argument(help="A directory of runs, or of one run.", show_default=False)],
     out: Annotated[Path, typer.Option(help="The .json or .py file to write.")] = Path("policy.json"),
     agent: Annotated[str, typer.Option(help="The label of the agent.", show_default="the safe learner")] = "",
     seed: Annotated[int | None, typer.Option(help="The random seed of the run.", show_default="the first")] = None,
-    exploit: Annotated[bool, typer.Option("--exploit", help="Without exploring; still certified.")] = False,
+    exploit: options.Exploit = False,
     force: Annotated[bool, typer.Option("--force", help="Replace the file.")] = False,
 ) -> None:
     """Write the learned policy: for each state its certified action, its exact value and its margin to each limit."""
@@ -66,9 +65,8 @@ def _chosen(found: Folder, agent: str) -> str:
 
     if agent:
         if agent not in found.labels:
-            raise InvalidInput(
-                "no such agent in these runs", got=repr(agent), fix=nearest(agent, found.labels, "There are")
-            )
+            fix = nearest(agent, found.labels, "There are")
+            raise InvalidInput("no such agent in these runs", got=repr(agent), fix=fix)
         return agent
     if len(found.labels) == 1:
         return found.labels[0]

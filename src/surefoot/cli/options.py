@@ -62,6 +62,9 @@ PlanOn = Annotated[
 Strict = Annotated[bool, typer.Option("--strict", help="Exit with 1 if a limit was broken or a guarantee is void.")]
 Dark = Annotated[bool, typer.Option("--dark", help="Draw on a dark background.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace the runs in the directory.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Exploit = Annotated[bool, typer.Option("--exploit", help="Without exploring; still certified.")]
+LOG = "A .csv, .jsonl or .parquet of logged transitions"
 SEEDS = "Random seeds: first:end, a number, or several separated by commas."
 Seeds = Annotated[str, typer.Option(help=SEEDS)]
 WorldOptions = Annotated[
@@ -69,6 +72,16 @@ WorldOptions = Annotated[
     typer.Option("--world-option", metavar="NAME=VALUE", help="An option of the world; may be repeated."),
 ]
 Pause = Annotated[float, typer.Option("--checkpoint-seconds", min=0, help="Seconds between two checkpoints of a run.")]
+
+
+def warn(text: str) -> None:
+    """A line on standard error, in yellow."""
+    typer.secho(text, fg="yellow", err=True)
+
+
+def complain(text: str) -> None:
+    """A line on standard error, in red."""
+    typer.secho(f"surefoot: {text}", fg="red", err=True)
 
 
 def pairs_of(words: Sequence[str], option: str) -> dict[str, Any]:
@@ -123,7 +136,7 @@ def file_stem(world: str) -> str:
 
 
 def own_world(world: str, truth: Path | None) -> Any:
-    """``world`` as it is; or, with a truth, the World of the problem file ``world``."""
+    """``world`` itself; or, with a truth, the World of the problem file ``world``."""
     if truth is None:
         return world
     from surefoot.model.problem import Problem
@@ -131,7 +144,6 @@ def own_world(world: str, truth: Path | None) -> Any:
     from surefoot.worlds.registry import is_file_name
 
     if not is_file_name(world):
-        raise InvalidInput(
-            "--world goes with a problem file", got=repr(world), fix="surefoot run problem.json --world truth.json"
-        )
+        fix = "surefoot run problem.json --world truth.json"
+        raise InvalidInput("--world goes with a problem file", got=repr(world), fix=fix)
     return load_world(truth, Problem.load(world))

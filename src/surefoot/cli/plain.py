@@ -9,7 +9,7 @@ from typer.core import TyperCommand, TyperGroup
 
 
 def prose(text: str | None) -> str | None:
-    """A docstring whose paragraphs are one line each, so that any width can wrap them."""
+    """A docstring with each paragraph on one line, which any width can wrap."""
     if text is None:
         return None
     return "\n\n".join(" ".join(part.split()) for part in inspect.cleandoc(text).split("\n\n"))

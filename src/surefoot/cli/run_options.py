@@ -51,7 +51,7 @@ class RunOptions:
 
 
 def seeds_of(text: str) -> tuple[int, ...]:
-    """``0:10`` is 0 … 9, ``3`` is 3, ``0,5,7`` are these."""
+    """``0:10`` is 0 … 9, ``3`` is 3, ``0,5,7`` are 0, 5 and 7."""
     found: list[int] = []
     for part in text.split(","):
         match = re.fullmatch(r"\s*(\d{1,18})(?::(\d{1,18}))?\s*", part)
@@ -168,7 +168,7 @@ def _contender(label: str, table: Any, path: Path, text: str) -> Contender:
 
 
 def _line(text: str, table: str, key: str) -> int | str:
-    """The line of a key of a table (or of the table itself); "?" if a plain search does not find it."""
+    """The line of a key in a table, or of the table itself; "?" if it is not found."""
     inside, quote = "", r"""["']?"""
     for number, line in enumerate(text.splitlines(), 1):
         if head := re.match(r"\s*\[\[?\s*([^\]]+?)\s*\]", line):

@@ -53,4 +53,4 @@ def _draw(world: World, path: Path, dark: bool) -> None:
     try:
         typer.echo(f"\npicture: {drawing.draw(world, path=path, paper=DARK if dark else LIGHT) or path}")
     except SurefootError as error:
-        typer.secho(f"no picture: {error}", fg="yellow", err=True)
+        options.warn(f"no picture: {error}")

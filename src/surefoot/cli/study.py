@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from surefoot.cli.options import pairs_of
+from surefoot.cli.options import LOG, Exploit, Json, pairs_of
 from surefoot.cli.plain import PlainCommand, PlainGroup
 from surefoot.errors import InvalidInput
 
@@ -23,6 +24,12 @@ study = typer.Typer(
     cls=PlainGroup,
 )
 
+
+def _command(example: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """A command with an example, whose first word is its name."""
+    return study.command(example.split()[0], cls=PlainCommand, epilog=f"Example: surefoot study {example}")
+
+
 _Folder = Annotated[Path, typer.Argument(help="The study's folder.", show_default=False)]
 _Despite = Annotated[
     str | None,
@@ -31,7 +38,7 @@ _Despite = Annotated[
 _Reason = Annotated[str, typer.Option(help="The reason, kept in the journal.")]
 
 
-@study.command(cls=PlainCommand, epilog="Example: surefoot study new pump.study --problem pump.json")
+@_command("new pump.study --problem pump.json")
 def new(
     path: _Folder,
     problem: Annotated[Path, typer.Option(help="A problem file, .json or .npz.")],
@@ -52,9 +59,8 @@ def new(
     from surefoot.study.study import Study
 
     if (path / "journal.jsonl").exists() and (path / "journal.jsonl").stat().st_size:
-        raise InvalidInput(
-            "the folder already holds a study", where=str(path), fix="Continue with begin, ask and tell."
-        )
+        fix = "Continue with begin, ask and tell."
+        raise InvalidInput("the folder already holds a study", where=str(path), fix=fix)
     with Study.open(
         path,
         Problem.load(problem),
@@ -68,7 +74,7 @@ def new(
         _say(study.status())
 
 
-@study.command(cls=PlainCommand, epilog="Example: surefoot study begin pump.study")
+@_command("begin pump.study")
 def begin(
     path: _Folder,
     start: Annotated[str | None, typer.Option(help="The start state as JSON; required if there are several.")] = None,
@@ -77,36 +83,34 @@ def begin(
     _call(path, {"call": "begin", **({} if start is None else {"start": _json(start, "--start")})})
 
 
-@study.command(cls=PlainCommand, epilog="Example: surefoot study ask pump.study")
+@_command("ask pump.study")
 def ask(path: _Folder) -> None:
     """Print the action to take now, with its certificate; asking again before the tell prints the same one."""
     _call(path, {"call": "ask"})
 
 
-@study.command(cls=PlainCommand, epilog="Example: surefoot study tell pump.study < told.json")
+@_command("tell pump.study < told.json")
 def tell(path: _Folder) -> None:
     """Record what the plant did: read {"ask_id": …, "next_state": …, "cost": …} from stdin."""
     _call(path, {**_stdin(), "call": "tell"})
 
 
-@study.command(
-    cls=PlainCommand, name="tell-terminal", epilog="Example: surefoot study tell-terminal pump.study < told.json"
-)
+@_command("tell-terminal pump.study < told.json")
 def tell_terminal(path: _Folder) -> None:
     """Record the cost of the last state: read {"cost": …, "episode": …} from stdin."""
     _call(path, {**_stdin(), "call": "tell_terminal"})
 
 
-@study.command(cls=PlainCommand, epilog="Example: surefoot study abort pump.study --reason 'the shift ends'")
+@_command("abort pump.study --reason 'the shift ends'")
 def abort(path: _Folder, reason: _Reason = "") -> None:
     """End the episode early; what was told still counts."""
     _call(path, {"call": "abort", "reason": reason})
 
 
-@study.command(name="status", cls=PlainCommand, epilog="Example: surefoot study status pump.study")
+@_command("status pump.study")
 def status_command(
     path: _Folder,
-    json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+    json: Json = False,
 ) -> None:
     """Print the state of the study; works while another process runs it."""
     from surefoot.study.status import as_text
@@ -119,7 +123,7 @@ def status_command(
         typer.echo(as_text(found))
 
 
-@study.command(cls=PlainCommand, epilog="Example: surefoot study acknowledge pump.study --reason 'cable replaced'")
+@_command("acknowledge pump.study --reason 'cable replaced'")
 def acknowledge(
     path: _Folder,
     reason: _Reason,
@@ -144,11 +148,11 @@ def acknowledge(
     _call(path, request | ({} if problem is None else {"problem": str(problem)}))
 
 
-@study.command(cls=PlainCommand, epilog="Example: surefoot study policy pump.study --out policy.py")
+@_command("policy pump.study --out policy.py")
 def policy(
     path: _Folder,
     out: Annotated[Path | None, typer.Option(help="A .json or .py file.", show_default="printed as JSON")] = None,
-    exploit: Annotated[bool, typer.Option("--exploit", help="Without exploring; still certified.")] = False,
+    exploit: Exploit = False,
 ) -> None:
     """Export the certified greedy policy; using the file does not need surefoot."""
     from surefoot.study.exporting import document
@@ -161,10 +165,10 @@ def policy(
         _say({"path": str(study.export_policy(out, exploit=exploit))})
 
 
-@study.command(cls=PlainCommand, name="import", epilog="Example: surefoot study import pump.study log.csv")
+@_command("import pump.study log.csv")
 def import_log(
     path: _Folder,
-    log: Annotated[Path, typer.Argument(help="A .csv, .jsonl or .parquet of logged transitions.")],
+    log: Annotated[Path, typer.Argument(help=f"{LOG}.")],
     different: Annotated[
         str | None, typer.Option(help="Why rows that look like copies are different measurements; kept in the journal.")
     ] = None,
@@ -173,17 +177,15 @@ def import_log(
     _call(path, {"call": "import_log", "path": str(log), "different": different})
 
 
-@study.command(name="report", cls=PlainCommand, epilog="Example: surefoot study report pump.study")
-def study_report(
-    path: _Folder,
-) -> None:
+@_command("report pump.study")
+def study_report(path: _Folder) -> None:
     """Write one self-contained page about a study: its state, its limits, its alarms, its audit."""
     from surefoot.reports import study_page
 
     typer.echo(f"report: {study_page.write_study_page(path)}")
 
 
-@study.command(name="serve", cls=PlainCommand, epilog="Example: surefoot study serve pump.study")
+@_command("serve pump.study")
 def serve_command(
     path: _Folder,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
@@ -200,7 +202,7 @@ def serve_command(
     serve(path, host, port, allow_hosts=allow_host or (), new_tokens=new_tokens, say=_tell_user, progress=True)
 
 
-@study.command(cls=PlainCommand, epilog="Example: surefoot study pipe pump.study < requests.jsonl")
+@_command("pipe pump.study < requests.jsonl")
 def pipe(path: _Folder) -> None:
     """Answer requests, one line of JSON each, until stdin ends: {"call": "ask"}, {"call": "tell", …}, …"""
     from surefoot.study.protocol import answer_all

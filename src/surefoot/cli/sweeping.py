@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
+from surefoot.cli.options import complain, warn
+
 if TYPE_CHECKING:
     from surefoot.reports.statistics import Summary
     from surefoot.sweeps.sweep import Outcome, Spec
@@ -26,7 +28,7 @@ def play_sweep(
     pause: float = 10.0,
     again: bool = False,
 ) -> Outcome:
-    """Run the sweep. ``again``: resume a directory that already holds the same sweep."""
+    """Run the sweep. ``again``: resume a directory that already has the same sweep."""
     from surefoot.sweeps import sweep
 
     try:
@@ -40,35 +42,33 @@ def play_sweep(
 
 
 def stopped_at_once(out: Path) -> NoReturn:
-    typer.secho(
-        f"stopped immediately; resume from the last checkpoints with: surefoot resume {out}", fg="yellow", err=True
-    )
+    warn(f"stopped immediately; resume from the last checkpoints with: surefoot resume {out}")
     raise typer.Exit(130)
+
+
+def refuse_interrupted(outcome: Outcome, words: str) -> None:
+    """Exit with the signal's code if the sweep was interrupted."""
+    if outcome.interrupted:
+        warn(words)
+        raise typer.Exit(128 + (outcome.signal or 2))
 
 
 def finish(outcome: Outcome, strict: bool, first: str = "agent") -> None:
     """Print notes, the table of results and the next command; exit with a non-zero code if needed."""
     root = outcome.folder.root
     for note in outcome.notes:
-        typer.secho(f"note: {note}", fg="yellow", err=True)
+        warn(f"note: {note}")
     for each in outcome.lost:
-        typer.secho(f"given up: {each}", fg="red", err=True)
+        complain(f"given up: {each}")
+    done = f"{outcome.finished} of {outcome.total} runs are finished"
     if outcome.lost and not outcome.signal:
-        what = f"{outcome.finished} of {outcome.total} runs are finished. If memory ran out, use fewer processes"
-        typer.secho(f"surefoot: {what}; try again with: surefoot resume {root}", fg="red", err=True)
+        complain(f"{done}. If memory ran out, use fewer processes; try again with: surefoot resume {root}")
         raise typer.Exit(GIVEN_UP)
-    if outcome.interrupted:
-        kept = sum(place.begun for place in outcome.folder.places())
-        typer.secho(
-            f"interrupted: {outcome.finished} of {outcome.total} runs are finished, {kept} saved part way. "
-            f"Resume with: surefoot resume {root}",
-            fg="yellow",
-            err=True,
-        )
-        raise typer.Exit(128 + (outcome.signal or 2))
-    found = summaries(outcome)
+    begun = sum(place.begun for place in outcome.folder.places())
+    refuse_interrupted(outcome, f"interrupted: {done}, {begun} saved part way. Resume with: surefoot resume {root}")
     from surefoot.cli.table import print_summaries
 
+    found = summaries(outcome)
     print_summaries(found, first)
     _print_prices(outcome)
     typer.echo(f"runs: {root}", err=True)
@@ -101,6 +101,6 @@ def _demand(found: list[Summary]) -> None:
     void = [row.label for row in found if not row.guaranteed]
     for names, what in ((broken, "broke a limit"), (void, "without a guarantee")):
         if names:
-            typer.secho(f"surefoot: --strict: {what}: {', '.join(names)}", fg="red", err=True)
+            complain(f"--strict: {what}: {', '.join(names)}")
     if broken or void:
         raise typer.Exit(BROKEN)

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from surefoot.cli import options
 from surefoot.errors import SurefootError
 
 
@@ -14,7 +15,7 @@ def worlds_command(
     sizes: Annotated[
         bool, typer.Option("--sizes", help="Make each world and show its size; slow for large ones.")
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: options.Json = False,
 ) -> None:
     """List the named worlds and what each one shows."""
     import json as text
