@@ -4,12 +4,11 @@ A bank holds R regressions of dimension d with m targets each:
 
     G = Σ z zᵀ,   b_j = Σ z y_j,   a triangular factor of  λI + G,   and its log det
 
-block by block (surefoot.estimate.blocks); dense features are one block. G and b are sums with a running compensation,
-so that a million rows are as exact as one. The factor and its log det are updated by rank one per row and are used only
-to notice that the data have grown (spec 6, lazy replanning); bounds are computed from G anew at every plan, because an
-updated inverse drifts to the unsafe side. Factors, and bounds beside an even ridge, come from the eigenvalues of G:
-they can be had however much larger than λ they are, where a Cholesky factor of λI + G cannot. Of G and the factor the
-lower triangles are kept.
+block by block (surefoot.estimate.blocks); dense features are one block. G and b are compensated sums, so a million rows
+are as exact as one. The factor and its log det get a rank-one update per row and only serve to notice that the data
+have grown (spec 6, lazy replanning); bounds are computed from G again for every plan, because an updated inverse drifts
+to the unsafe side. Factors, and bounds beside an even ridge, come from the eigenvalues of G, which works however large
+they are beside λ, unlike a Cholesky factor of λI + G. Of G and the factor, the lower triangles are kept.
 
 A block without data is never looked at: its eigenvalues are zero and its factor √λ I.
 """
@@ -28,14 +27,14 @@ from surefoot.estimate.blocks import Blocks, SameSize
 from surefoot.estimate.update import FACTOR, GRAM, BankState, add_row, has_grown
 from surefoot.model.graph import FloatArray, IntArray
 
-LEAST_SHAPE = 0.01  #: in every direction a ridge in the shape of the features has this share of the even one (spec 3)
+LEAST_SHAPE = 0.01  #: of an even ridge: the least that one in the shape of the features has in any direction (spec 3)
 
 
 class Bank:
     """R ridge regressions with one kind of features."""
 
     def __init__(self, blocks: Blocks, n_targets: int, ridge: float | Sequence[float]) -> None:
-        """``ridge``: that of the factors, for all regressions or one for each."""
+        """``ridge``: of the factors, one number or one for each regression."""
         shape, n = blocks.shape, len(blocks.runs)
         self.blocks, self.ridges = blocks, np.broadcast_to(np.asarray(ridge, np.float64), n)
         self.state = BankState(
@@ -63,11 +62,11 @@ class Bank:
         return self.state.log_det.copy()
 
     def has_grown(self, planned: FloatArray, threshold: float) -> bool:
-        """True when some log det has grown by more than the threshold since it was ``planned`` (R,)."""
+        """Has some log det grown by more than the threshold since it was ``planned`` (R,)?"""
         return bool(has_grown(self.state.log_det, planned, threshold))
 
     def refresh(self) -> None:
-        """Compute factors and log dets anew from G: ends the drift of their updates."""
+        """Compute factors and log dets from G again, which ends the drift of their updates."""
         for r, runs in enumerate(self.blocks.runs):
             self.state.log_det[r] = 0.0
             for run in runs:
@@ -129,7 +128,7 @@ class Bank:
     def _by_direction(
         self, r: int, made: Callable[[SameSize, IntArray], _Directions]
     ) -> tuple[FloatArray, Basis, FloatArray]:
-        """What is made of the blocks with data: a number per direction, the basis, and a number per target."""
+        """From what is ``made`` of the blocks with data: a number per direction, the basis, numbers per target."""
         first, end = (int(b) for b in self.blocks.first[r : r + 2])
         spot, entry = np.full(end - first, NO_DATA), np.full(end - first, NO_DATA)
         numbers, bases, targets = [], [], []
@@ -152,7 +151,7 @@ class Bank:
         return np.concatenate(numbers), basis, np.concatenate(targets, axis=1)
 
     def arrays(self) -> dict[str, NDArray[np.float64] | NDArray[np.int64]]:
-        """Everything that a checkpoint must keep."""
+        """For a checkpoint."""
         return self.state._asdict()
 
     def _with_data(self, run: SameSize) -> IntArray:
@@ -223,8 +222,8 @@ def _singular(matrices: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]
 
 
 def _cholesky(matrices: FloatArray) -> tuple[FloatArray, bool]:
-    """Lower factors of matrices (n, d, d) that hold N; True where rounding left no such matrix. There are then so many
-    data that a bound on their noise says nothing (surefoot.estimate.ellipsoids), and any factor will do."""
+    """Lower factors of matrices (n, d, d) that contain N. True if rounding left none: there are then so many data that
+    a bound on their noise says nothing (surefoot.estimate.ellipsoids), and any factor will do."""
     try:
         return np.asarray(np.linalg.cholesky(matrices), np.float64), False
     except np.linalg.LinAlgError:

@@ -1,4 +1,4 @@
-"""One regression in directions of its own: what bounds are computed from, and how rows are looked at in them."""
+"""One regression in its own directions, from which bounds are computed, and how rows are seen in them."""
 
 from __future__ import annotations
 
@@ -18,10 +18,8 @@ NO_DATA = -1  #: in place of where a block's numbers begin
 
 @dataclass(frozen=True, eq=False)
 class Turned:
-    """One regression in the eigenbasis of its data: the directions of blocks with data, then one for all the others.
-
-    Where every regression is one block there are no others.
-    """
+    """One regression in the eigenbasis of its data: the directions of blocks with data, then one for all other blocks,
+    if there are several."""
 
     eigenvalues: FloatArray  # (directions,)  e, that of blocks without data 0
     basis: Basis  # U
@@ -30,12 +28,11 @@ class Turned:
 
 @dataclass(frozen=True, eq=False)
 class Whitened:
-    """One regression beside unit·N, in directions on each of which a bound on its noise is one: with
+    """One regression beside unit·N, in directions in which its noise becomes that of ordinary least squares: with
 
         A = G/unit + N = CCᵀ        C⁻¹G/unit = V diag(s) Uᵀ        y = VᵀC⁻¹b/unit
 
-    the norm of b − Gγ in (unit·A)⁻¹ is  √unit · ‖y − s∘Uᵀγ‖, as in ordinary least squares. In blocks without data s
-    and y are zero.
+    the norm of b − Gγ in (unit·A)⁻¹ is  √unit · ‖y − s∘Uᵀγ‖. In blocks without data s and y are zero.
     """
 
     values: FloatArray  # (directions,)  s
@@ -45,13 +42,13 @@ class Whitened:
     unit: float
     least: float  # N ≽ least·I
     growth: float  # log det A − log det N
-    size: float  # the trace of G, or of unit·A: what it loses digits of; ∞ where none are left
-    lost: float  # times the last digits of a row are lost on its way into this basis
+    size: float  # the trace of G, or of unit·A, whose last digits are lost; ∞ if none are left
+    lost: float  # how many times the last digits of a row are lost on its way into this basis
     pulled: Callable[[FloatArray, IntArray], FloatArray]  # rows (v, largest block) of blocks (v,) → VᵀC⁻¹z/unit
 
 
 def isotropic(data: Turned, ridge: float) -> Whitened:
-    """The same with N = I and unit = λ, in the eigenbasis of G, whatever λ is: s = q/√(q+1), q = e/λ."""
+    """The same with N = I and unit = λ, in the eigenbasis of G: s = q/√(q+1), q = e/λ."""
     q = data.eigenvalues / ridge
     root = np.sqrt(q + 1.0)
 
@@ -73,15 +70,13 @@ def isotropic(data: Turned, ridge: float) -> Whitened:
 
 
 class Lens(NamedTuple):
-    """How compiled code looks at rows: as z = δ∘x − X⁰ᵀρ, turned into the basis of one regression.
-
-    Flat, and the shape of the blocks beside it: numba cannot hand a struct of a struct to a parallel loop.
-    """
+    """How compiled code sees rows: z = δ∘x − X⁰ᵀρ, in the basis of one regression. Flat, because numba cannot pass a
+    struct of structs to a parallel loop."""
 
     anchors: FloatArray  # (1, n, d)  δ∘x⁰, zero without an anchor
     directions: FloatArray  # (1, n, d)  ρ = directions·x
     widths: FloatArray  # (1, d)  δ
-    folded: bool  # projection is part of ``turn``: turn·x = Uᵀz; else turn·z
+    folded: bool  # True: ``turn`` includes the projection, turn·x = Uᵀz; False: turn·z
     turn: FloatArray  # (d, d)  Uᵀ where all is one block; else empty
     block: NDArray[np.int64]  # (2,)  the regression and its first block
     spot: NDArray[np.int64]  # these three as in Basis
@@ -91,7 +86,7 @@ class Lens(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Basis:
-    """The basis in which one regression is looked at: that of every block with data; the others need none."""
+    """The basis of one regression: one for every block with data; the others need none."""
 
     blocks: Blocks
     regression: int
@@ -101,7 +96,7 @@ class Basis:
 
     @property
     def directions(self) -> int:
-        """How many there are: of blocks with data, and one for all others."""
+        """How many there are: those of blocks with data, and one for all others."""
         with_data = np.flatnonzero(self.spot != NO_DATA) + int(self.blocks.first[self.regression])
         return int(self.blocks.shape.size[with_data].sum()) + (not self.blocks.whole)
 
@@ -116,25 +111,25 @@ class Basis:
 
     @cached_property
     def looks(self) -> dict[Any, Lens]:
-        """What was made of it, by who looks (:func:`surefoot.estimate.costs.look_at`)."""
+        """Kept by :func:`surefoot.estimate.costs.look_at`."""
         return {}
 
     def lens_beside(self, anchor: FloatArray, direction: FloatArray) -> Lens:
-        """For what rows have beside one anchor x⁰: Uᵀz = Uᵀx − ρ Uᵀx⁰."""
+        """For rows beside one anchor x⁰: Uᵀz = Uᵀx − ρ Uᵀx⁰."""
         turn = self.lens.turn
         if turn.size:
             turn = turn - np.outer(anchor @ turn.T.copy(), direction)
         return self.lens._replace(anchors=anchor[None, None], directions=direction[None, None], turn=turn)
 
     def lens_through(self, anchors: FloatArray, directions: FloatArray, width: FloatArray) -> Lens:
-        """For scaled rows, or beside several anchors (n, d): z is computed first, because a product of all would lose
-        digits where anchors are nearly dependent."""
+        """For scaled rows, or beside several anchors (n, d): z is computed first, because one product would lose digits
+        if anchors are nearly dependent."""
         return self.lens._replace(
             anchors=anchors[None], directions=directions[None], widths=width[None].copy(), folded=False
         )
 
     def turn(self, vector: FloatArray) -> FloatArray:
-        """Uᵀv of a vector (d,): by direction, the one for all other blocks as a length."""
+        """Uᵀv of a vector (d,), by direction; for all other blocks, its length."""
         shape, dim = self.blocks.shape, self.blocks.dim
         by_slot = vector[shape.column[self.regression * dim : (self.regression + 1) * dim]]
         parts, left = [], by_slot.copy()
@@ -153,8 +148,8 @@ class Basis:
     def each(
         self, rows: FloatArray, block: IntArray, found: Callable[[int, FloatArray, IntArray], FloatArray]
     ) -> FloatArray:
-        """(v, directions) of rows inside blocks with data what ``found`` makes of those of one size: the number of the
-        stack, the rows (k, size), where in the stack their blocks are (k,) → (k, size)."""
+        """(v, directions) what ``found`` computes from rows inside blocks of one size: (number of the stack, rows
+        (k, size), the places of their blocks in the stack (k,)) → (k, size)."""
         result = np.zeros((len(rows), self.directions))
         for n, (run, has, _) in enumerate(self._bases()):
             at = np.searchsorted(run.first + has, block)
@@ -165,8 +160,8 @@ class Basis:
         return result
 
     def back(self, vectors: FloatArray, *, squared: bool = False) -> FloatArray:
-        """(k, directions) Uw of vectors w, block by block in the order of directions; with U∘U for U the diagonals of
-        U diag(w) Uᵀ. The direction for all other blocks stays as it is."""
+        """(k, directions) Uw of vectors w, in the order of directions; ``squared``: (U∘U)w, the diagonals of U diag(w)
+        Uᵀ. The direction for all other blocks stays as it is."""
         result, at = vectors.copy(), 0
         for run, has, bases in self._bases():
             there = slice(at, at := at + len(has) * run.size)
@@ -176,7 +171,7 @@ class Basis:
         return result
 
     def _bases(self) -> Iterator[tuple[SameSize, IntArray, FloatArray]]:
-        """Of each run with data: which of its blocks have some, and their U (n, size, size)."""
+        """Of each run with data: the blocks that have some, and their U (n, size, size)."""
         first = int(self.blocks.first[self.regression])
         for run in self.blocks.runs[self.regression]:
             own = slice(run.first - first, run.first - first + run.n)

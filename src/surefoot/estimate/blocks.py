@@ -1,17 +1,17 @@
-"""Which columns of features ever occur together: the blocks of Σ z zᵀ. Dense features are one block.
+"""Which columns of features can occur together: the blocks of Σ z zᵀ. Dense features are one block.
 
 Two columns are connected when some row that a regression can get has both:
 
-    costs         the columns of one cost row x (of all rows of a pair that has several: measured is between them); with
-                  an anchor, also those of x⁰, because z = x − ρ x⁰ mixes them
+    costs         the columns of one cost row x (of all rows of a pair, if it has several: what is measured lies between
+                  them); with an anchor, also those of x⁰, because z = x − ρ x⁰ mixes them
     transitions   the columns of all successors of one pair, because φ_V(s,a) = Σ_{s'} φ(s,a,s') V(s')
 
 Every row then lives in one connected set of columns, a *block*, and A = λI + Σ z zᵀ has no entry outside the squares of
 its blocks: determinants are products, inverses and eigenvectors stay inside. One-hot costs have blocks of size 1, whose
 Gram matrices are counts; tabular transitions have a block per pair, as large as its support.
 
-The numbers of a regression are stored together, block after block, and blocks are sorted by size, so that all blocks of
-one size are one stack of matrices. A *slot* is a column's place in that order.
+The numbers of a regression are stored block after block, sorted by size, so that all blocks of one size are one stack
+of matrices. A *slot* is a column's place in that order.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Blocks:
 
     @cached_property
     def whole(self) -> bool:
-        """True when every regression is one block, as with dense features."""
+        """Is every regression one block, as with dense features?"""
         return len(self.shape.size) == len(self.runs)
 
 
@@ -110,7 +110,7 @@ def one_block_each(dim: int, n: int) -> Blocks:
 
 
 Source = tuple[object, Chain]
-"""(the arrays that it is made of, by identity; the columns that it connects)"""
+"""(the identity of its arrays; the columns that it connects)"""
 
 
 def _cost_sources(graph: LayeredGraph, layers: Sequence[int]) -> list[Source]:
@@ -139,13 +139,13 @@ def _value_sources(graph: LayeredGraph, layers: Sequence[int]) -> list[Source]:
 
 
 def _shared(known: dict[object, list[Chain]], sources: Sequence[Source]) -> list[Chain]:
-    """The distinct chains; regressions made of the same chains get the same list object."""
+    """The distinct chains; regressions with the same chains get the same list."""
     distinct = dict(sources)
     return known.setdefault(frozenset(distinct), list(distinct.values()))
 
 
 def _blocks(dim: int, chains: Sequence[list[Chain]], name: str) -> Blocks:
-    """The blocks of a regression for each list of chains; a list that occurs twice is processed once."""
+    """The blocks of one regression per list of chains; a list that occurs twice is processed once."""
     if len(chains) * dim > MOST_ENTRIES:  # before anything of that size is allocated
         got = f"{dim} columns in {len(chains)} regressions"
         raise InvalidInput(f"{name} have too many columns", got=got, fix="Leave out columns that no row uses.")

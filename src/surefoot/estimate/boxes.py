@@ -4,14 +4,14 @@ Write z = v + (z − v). The box bounds the first part and the ellipsoid the sec
 
     ⟨γ, z⟩ ≤ ‖v‖₁ + ⟨centre, z − v⟩ + radius √((z − v)ᵀ W (z − v)),        W = U diag(weights) Uᵀ
 
-and the least of these is the largest cost over the intersection, exactly (the support function of an intersection is
-the infimal convolution of the two). In one coordinate t = v_i the least has a closed form: what lies under the root is
+and the least of these is exactly the largest cost over the intersection (the support function of an intersection is the
+infimal convolution of the two). In one coordinate t = v_i the least has a closed form: under the root is
 rest + W_ii (t − t₀)², and where the slope of |t| is ±1
 
     t = t₀ + k √(rest / W_ii) / √(radius² W_ii − k²),    k = centre_i ∓ 1,    if it has that sign; else t = 0.
 
-``ROUNDS`` times around the coordinates come within a few per cent of the least. A coordinate along which the ellipsoid
-stays inside the box is left alone.
+``ROUNDS`` rounds over the coordinates come within a few per cent of the least. A coordinate along which the ellipsoid
+stays inside the box is skipped.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from surefoot.jit import leaf
 from surefoot.model.graph import FloatArray
 
 ROUNDS = 2
-FAR = 8.0  #: no v_i exceeds this multiple of ‖z‖₁: beyond it digits are lost and nothing is gained
+FAR = 8.0  #: no v_i exceeds this multiple of ‖z‖₁: beyond it digits are lost for nothing
 
 
 @leaf
@@ -39,7 +39,7 @@ def cut_by_box(
     v: FloatArray,  # room to work in, (size or more,) each
     y: FloatArray,  # Uᵀ(z − v)
 ) -> float:
-    """The bound above for a v that is nearly the best one; v and y are written."""
+    """The bound above for a v that is nearly best; v and y are written."""
     size, length = z.shape[0], 0.0
     for p in range(size):
         y[p] = 0.0
@@ -86,7 +86,7 @@ def _evaluated(
     v: FloatArray,
     y: FloatArray,
 ) -> float:
-    """The bound for this v, computed from v alone, so that rounding in the updates plays no part."""
+    """The bound for this v, computed from v alone, so that rounding in the updates does not matter."""
     size, taken, told, square = z.shape[0], 0.0, 0.0, 0.0
     for p in range(size):
         y[p] = 0.0

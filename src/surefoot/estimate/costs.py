@@ -1,19 +1,17 @@
-"""Lower and upper bounds on the cost of every row: of every triplet or, where costs do not depend on the successor, of
+"""Lower and upper bounds on the cost of every row: of every triplet or, if costs do not depend on the successor, of
 every pair (spec 3 and 9; the paper's Step 1).
 
-With an anchor x⁰ of known cost c⁰ the part of x along x⁰ is known, and only the rest is learned:
+With an anchor x⁰ of known cost c⁰, the part of x along x⁰ is known, and only the rest is learned:
 
     ρ = ⟨x, x⁰⟩ / ‖x⁰‖²,   z = x − ρ x⁰,   k_j = ρ c⁰_j          (eq:estimatesafetyparameter)
 
-and z is looked at in the directions of the whitened data, w = Uᵀz, where surefoot.estimate.ellipsoids has what is known
-of γ_j (eq:estimatesafetyvalue, spec 3):
+and z is seen in the directions of the whitened data, w = Uᵀz, in which surefoot.estimate.ellipsoids says where γ_j may
+lie (eq:estimatesafetyvalue, spec 3):
 
     upper_j = k_j + min( L_j‖z‖ ,  min_k ⟨centre_kj, w⟩ + radius_kj √Σ weight_kj w² ) + ζ_j (1 + |ρ|) + guard_j ‖x‖
 
-With a prior this is done on δ∘x, k_j gains ⟨m_j, x⟩, ‖z‖₁ and a declared norm join the minimum; with several anchors,
-or tolerances, k_j and the errors are sums over them (surefoot.estimate.families).
-
-and lower_j likewise.
+and lower_j likewise. With a prior, δ∘x takes the place of x, k_j gains ⟨m_j, x⟩, and ‖z‖₁ and a declared norm join the
+minimum; with several anchors, or tolerances, k_j and the errors are sums over them (surefoot.estimate.families).
 """
 
 from __future__ import annotations
@@ -43,17 +41,15 @@ from surefoot.model.sparse_rows import SparseRows
 from surefoot.threads import in_ranges
 from surefoot.tolerances import CONTRADICTION
 
-MOST_VISITED = 64  #: rows of a regression whose visits are counted one by one
+MOST_VISITED = 64  #: rows of a regression whose visits are counted individually
 
 
 class CostData:
-    """All measured costs, as ridge statistics (eq:estimatesafetyparameter): one regression per layer, or one in all."""
+    """All measured costs (eq:estimatesafetyparameter), by family: one regression per layer, or one if stationary."""
 
     def __init__(self, problem: Problem, ridge: float, families: tuple[Family, ...], *, shaped: float) -> None:
-        """``ridge``: of the factors, for rows as they are declared. Every family has regressions of its own.
-
-        ``shaped``: above 0, bounds are to have a ridge in the shape of the features, fixed here, before any data.
-        """
+        """``ridge``: of the factors, for rows as they are declared. ``shaped``: above 0, bounds will have a ridge in
+        the shape of the features, which is fixed here, before any data."""
         self.families, self._steps = families, 1 if problem.stationary_costs else problem.horizon
         ridges = [ridge * family.ratio for family in families for _ in range(self._steps)]
         self.bank = Bank(cost_blocks(problem, len(families)), len(problem.limits), ridges)
@@ -121,11 +117,11 @@ class CostData:
         return family * self._steps + (0 if self._steps == 1 else h)
 
     def family_of(self, j: int) -> int:
-        """The number of the family that a limit is in."""
+        """The number of a limit's family."""
         return int(self.state.family[j])
 
     def add(self, h: int, x: Features, cost: FloatArray) -> None:
-        """Count the cost (m,) that was measured at layer h with features x: (dc,), or a table of this one row."""
+        """Count the cost (m,) measured at layer h with features x: (dc,), or a table of one row."""
         count_cost(rows_of(x if isinstance(x, SparseRows) else x.reshape(1, -1)), 0, cost, h, self.state)
 
     def ellipsoids(self, h: int, confidence: CostConfidence, family: int = 0) -> CostEllipsoids:
@@ -134,7 +130,7 @@ class CostData:
         return cost_ellipsoids(self.learned(r, confidence), self.spread_of(r), self.families[family], confidence)
 
     def learned(self, r: int, confidence: CostConfidence, times: float = 1.0) -> Turned | Whitened:
-        """Regression r as bounds are computed from it, of ``times`` its data."""
+        """Regression r, with ``times`` its data, as bounds use it."""
         if confidence.shaped == 0.0:
             turned = self.bank.turned(r)
             return replace(turned, eigenvalues=times * turned.eigenvalues, targets=times * turned.targets)
@@ -142,7 +138,7 @@ class CostData:
         return self.bank.whitened(r, self.shapes, ridge, times)
 
     def spread_of(self, r: int) -> Spread:
-        """What model errors of the rows of regression r can add up to."""
+        """What the model errors in the rows of regression r can add up to."""
         visits, rows = self.state.visits, int(self.bank.rows[r])
         some = visits.times[r] > 0
         z, block, off, times = (each[r][some] for each in (visits.z, visits.block, visits.off, visits.times))
@@ -150,16 +146,15 @@ class CostData:
         return replace(Spread.of(self.spread[r], rows), visited=visited)
 
     def follow(self, other: CostData) -> None:
-        """These are the data of another declaration now. Where that had no model errors, and counted no visits, its
-        rows are among those that are not counted one by one."""
+        """Take over the data of another declaration. If that had no model errors, and so counted no visits, its rows
+        are not counted individually here."""
         if not other.state.visits.times.size:
             self.state.visits.rest[...] = self.spread
 
 
 def bound_rows(x: Features, anchors: Anchors | None, known: CostEllipsoids) -> tuple[FloatArray, FloatArray]:
-    """(upper, lower), each (n, m), of the costs of features x (n, dc) for the m limits of a family. The upper one is c̃
-    of eq:estimatesafetyvalue, as the module's text has it (spec 3).
-    """
+    """(upper, lower), each (n, m), on the costs of features x (n, dc) for the m limits of a family. The upper one is c̃
+    of eq:estimatesafetyvalue (spec 3)."""
     rows, (upper, lower) = np.arange(len(x)), (np.empty((len(x), len(known.norms))) for _ in range(2))
     balls, beside = known.balls, known.family.known(anchors)
     if beside is not None:
@@ -181,7 +176,7 @@ def bound_rows(x: Features, anchors: Anchors | None, known: CostEllipsoids) -> t
 def turned_lengths(
     x: Features, anchors: Anchors | None, family: Family, basis: Basis, weights: FloatArray
 ) -> FloatArray:
-    """(rows,) √Σ_i w_i² weights_i with w = Uᵀz, of features x (rows, dc); ‖z‖ for weights that are all 1."""
+    """(rows,) √Σ_i w_i² weights_i with w = Uᵀz, of features x (rows, dc)."""
     out, look, blocks = np.empty(len(x)), look_at(basis, family.known(anchors), family), basis.blocks
     table, (shape, room), weights = rows_of(x), (blocks.shape, blocks.largest), weights[None, :]
 
@@ -193,7 +188,7 @@ def turned_lengths(
 
 
 def look_at(basis: Basis, known: Known | None, family: Family) -> Lens:
-    """How rows are looked at: as they are, beside one anchor, or scaled and beside several; computed once."""
+    """The lens for rows as they are, beside one anchor, or scaled and beside several; computed once."""
     if (known, family) not in basis.looks:
         basis.looks[known, family] = _lens(basis, known, family)
     found: Lens = basis.looks[known, family]
@@ -230,12 +225,12 @@ class CostBounds:
     lower: tuple[FloatArray, ...]
     terminal_upper: FloatArray | None  # (S, m); −∞ in states without a cost
     terminal_lower: FloatArray | None
-    consistent: bool  # False when some lower bound exceeds its upper: an assumption is wrong
+    consistent: bool  # False if some lower bound exceeds its upper: an assumption is wrong
     known: tuple[list[CostEllipsoids] | None, ...] = ()  # H: where γ may lie, by family
     anchors: tuple[Anchors | None, ...] = ()  # H
 
     def at(self, h: int, x: Features) -> tuple[FloatArray, FloatArray]:
-        """(upper, lower), each (n, m), of rows x (n, dc) of step h that are not in the graph: exact ones (spec 9)."""
+        """(upper, lower), each (n, m), of exact rows x (n, dc) of step h, which are not in the graph (spec 9)."""
         known = self.known[h]
         assert known is not None
         return _by_limit([bound_rows(x, self.anchors[h], each) for each in known], [each.family for each in known])
@@ -247,7 +242,7 @@ class CostBounds:
 
 
 Look = Callable[[CostBounds, FloatArray], bool]
-"""(bounds whose rows nobody has looked at yet, rounding (m,)) → no lower bound exceeds its upper by more than that."""
+"""(bounds of rows that were not computed yet, rounding (m,)) → does no lower bound exceed its upper by more?"""
 
 
 def bound_costs(
@@ -258,8 +253,8 @@ def bound_costs(
 ) -> CostBounds:
     """Bounds for the cost rows of the graph; layers with the same features and data share the work.
 
-    ``look``: who looks at all rows of the decision layers, where that is not done here; of a mapped problem, or one
-    that many processes plan, nothing is kept of them but what is asked for.
+    ``look``: computes all rows of the decision layers once, if that is not done here. For a mapped problem, or one that
+    many processes plan, bounds are then computed on demand and not kept.
     """
     graph, last = problem.graph, problem.graph.terminal
     tables = [*(layer.cost_features for layer in graph.layers), last.cost_features]
@@ -286,7 +281,7 @@ def bound_costs(
     found = tuple(known.get(data.regression(h)) for h in range(graph.horizon))
     bounds = CostBounds(upper, lower, last_upper, last_lower, consistent, found, graph.anchors)
     looked = [each.look(rounding) for each in later.values()] if look is None else [look(bounds, rounding)]
-    return replace(bounds, consistent=all([consistent, *looked]))  # all are looked at
+    return replace(bounds, consistent=all([consistent, *looked]))  # a list: every table is checked
 
 
 def bound_all(x: Features, anchors: Anchors | None, known: list[CostEllipsoids], families: Sequence[Family]) -> Both:
@@ -304,5 +299,5 @@ def _by_limit(parts: list[tuple[FloatArray, FloatArray]], families: Sequence[Fam
 
 
 def where_costed(last: Terminal, bounds: Both | None, i: int) -> FloatArray | None:
-    """(S, m) the upper bounds of the last states, i = 0, or the lower: −∞ in states without a cost."""
+    """(S, m) the upper (i = 0) or lower bounds of the last states, −∞ in states without a cost."""
     return None if bounds is None else np.where(last.has_cost[:, None], bounds[i], -np.inf)

@@ -61,7 +61,7 @@ class Counts:
 
 
 class Intervals(NamedTuple):
-    """P lies in [low, high], triplet by triplet; ``width`` is half of that before it is cut to [0, 1]."""
+    """P lies in [low, high], triplet by triplet; ``width`` is half the interval before it is cut to [0, 1]."""
 
     low: FloatArray  # (E,)
     high: FloatArray  # (E,)

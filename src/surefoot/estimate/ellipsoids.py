@@ -1,18 +1,17 @@
 """Where the unknown γ_j may lie: (S3), in the directions of the whitened data (spec 3).
 
 The noise of the data obeys ‖b − Gγ‖ ≤ R in the norm of (G + λN)⁻¹, which is √λ·‖y − s∘Uᵀγ‖ (surefoot.estimate.basis).
-Adding c times ‖γ‖² ≤ L² to the square of that and completing the square gives, for every c ≥ 0 at once and with no
-further probability, an ellipsoid that contains γ; the least of their bounds over all c is the largest cost over the
+Adding c times ‖γ‖² ≤ L² to the square of that and completing the square gives an ellipsoid that contains γ, for every
+c ≥ 0 at once and without further probability; the least of their bounds over all c is the largest cost over the
 intersection of noise ellipsoid and ball. In units of λ and L, with r = R/(L√λ), κ = c/λ and y in units of L, a
 direction's
 
     centre = L s y / (s² + κ),   weight = 1 / (λ (s² + κ)),   radius² = L² λ ( r² + κ − κ Σ y²/(s² + κ) )
 
-**Rounding** is an assumption like any other, and pays like one. With λN ≽ μI, and G and b off by ‖E‖ ≤ η and ‖f‖, the
-true γ has ‖b − Gγ‖ ≤ R/√(1 − η/μ) + (ηL + ‖f‖)/√μ in the norm that is computed with, and rows that lose digits beside
-the anchor count as a model error: R grows by both. What evaluating a bound adds beyond that is of the size of the last
-digits of (radius·√largest weight + ‖centre‖ + L)·‖x‖, and is added to every bound, the prior one and that of z ≈ 0
-included.
+**Rounding** widens the bounds like any other error. With λN ≽ μI, and G and b off by ‖E‖ ≤ η and ‖f‖, the true γ has
+‖b − Gγ‖ ≤ R/√(1 − η/μ) + (ηL + ‖f‖)/√μ in the computed norm, and rows that lose digits beside the anchor count as a
+model error: R grows by both. Evaluating a bound loses the last digits of (radius·√largest weight + ‖centre‖ + L)·‖x‖;
+that much is added to every bound, that of the prior and for z ≈ 0 included.
 """
 
 from __future__ import annotations
@@ -33,27 +32,27 @@ from surefoot.model.priors import Prior
 from surefoot.tolerances import LEAST_NOISE, MOST_NOISE
 
 RadiusRule = Callable[[float, float, float, float], float]
-"""(log det of data and ridge less that of the ridge, λ, σ, L) → R where ``dual``, else the radius around γ̂."""
+"""(log det of data and ridge less that of the ridge, λ, σ, L) → R if ``dual``, otherwise the radius around γ̂."""
 
-WORTH_COUNTING = 0.1  #: of R: where model errors add up to less, rows are not counted one by one
-MULTIPLIERS = (0.01, 0.1, 1.0, 10.0)  #: of (R/L)², where c is tried: within one per cent of the best c
+WORTH_COUNTING = 0.1  #: of R: if model errors add up to less, rows are not counted individually
+MULTIPLIERS = (0.01, 0.1, 1.0, 10.0)  #: of (R/L)²: the c that are tried, within one per cent of the best
 
 
 @dataclass(frozen=True)
 class CostConfidence:
     """How wide the bounds are. Nothing here has a default: a safety constant must be passed on."""
 
-    ridges: tuple[float, ...]  # of rows as they are declared; a family's are these times its ratio
+    ridges: tuple[float, ...]  # for rows as they are declared; a family multiplies them by its ratio
     multipliers: tuple[float, ...]  # of (R/L)²: the c of the dual ellipsoids
     radius: RadiusRule
-    shaped: float  # so many times the ridge, there is one, in the shape of the features; 0: all are even
-    dual: bool  # with multiples of the ball of the declared norm, (S3); else one ellipsoid around γ̂, as the paper has
+    shaped: float  # above 0: so many times the only ridge, in the shape of the features; 0: all are even
+    dual: bool  # True: with multiples of the norm's ball, (S3); False: one ellipsoid around γ̂, as in the paper
     prior: bool  # use |cost| ≤ L‖z‖, known before any data
-    scale: float  # on the radius; anything below 1 voids the guarantee
+    scale: float  # of the radius; anything below 1 voids the guarantee
     guard: bool  # against rounding
 
     def ridges_of(self, family: Family) -> list[float]:
-        """What multiplies the shapes of its ridges."""
+        """The factors of the shapes of its ridges."""
         return [ridge * family.ratio * (self.shaped or 1.0) for ridge in self.ridges]
 
 
@@ -61,7 +60,7 @@ class CostConfidence:
 class CostEllipsoids:
     """Where the unknown γ_j may lie: n ellipsoids for each of m limits, in the directions of the whitened data.
 
-    Directions are those of blocks with data, and last one for all the rest (surefoot.estimate.basis).
+    The last direction is for all blocks without data (surefoot.estimate.basis).
     """
 
     basis: Basis  # U
@@ -71,15 +70,15 @@ class CostEllipsoids:
     radii: FloatArray  # (n, m)      NaN where data and declaration contradict each other
     norms: FloatArray  # (m,)        L, or ∞ where the prior bound is not used
     errors: FloatArray  # (m,)       ζ, and its last digits
-    guards: FloatArray  # (m,)       times ‖δ∘x‖, added to every bound: rounding never certifies, and never contradicts
-    prior_guards: FloatArray  # (m,) times ‖x‖, likewise, for what is known of γ
+    guards: FloatArray  # (m,)       times ‖δ∘x‖, added to every bound: rounding neither certifies nor contradicts
+    prior_guards: FloatArray  # (m,) times ‖x‖, likewise, for what is declared of γ
     family: Family  # whose limits these are: m of them
-    prior: bool  # what is known before any data is used
-    counted: Counted | None  # where model errors are large, and rows are counted one by one
+    prior: bool  # use what is known before any data
+    counted: Counted | None  # if model errors are large and rows are counted individually
 
     @cached_property
     def balls(self) -> kernels.Balls:
-        """As compiled code takes them, for features without an anchor."""
+        """For compiled code, for features without an anchor."""
         n, m = self.radii.shape
         priors, dim = self.family.priors, len(self.family.width)
         plain, boxed = self.family.plain, np.array([prior.boxed and self.prior for prior in priors])
@@ -109,7 +108,7 @@ class CostEllipsoids:
 
 
 def prior_guard(dim: int) -> float:
-    """The guard before any data, per unit of the norm: no ellipsoid of (S3) then reaches further than this."""
+    """A bound on the guard before any data, per unit of the norm."""
     return LOST * math.sqrt(dim) * (1.0 + math.sqrt(1.0 + 1.0 / min(MULTIPLIERS)) * (1.0 + 1e-9))
 
 
@@ -127,8 +126,8 @@ class Spread:
     whole: float  # Σ b²,  b = 1 + Σ|ρ| of a row
     mixed: FloatArray  # (m,)  Σ b t_j,  t_j = Σ|ρ_i| t_ij
     blurred: FloatArray  # (m,)  Σ t_j²
-    rows: int  # as many as these sums have terms, at most: what they lose to rounding
-    visited: Visited | None = None  # the same rows, one by one
+    rows: int  # at least as many as these sums have terms, which decides what they lose to rounding
+    visited: Visited | None = None  # the same rows individually
 
     @staticmethod
     def of(sums: FloatArray, rows: int) -> Spread:
@@ -146,7 +145,7 @@ class Spread:
 
 @dataclass(frozen=True, eq=False)
 class Visited:
-    """v rows that were seen, and how often; of the others their sums."""
+    """v rows that were seen, how often, and the sums of all others."""
 
     z: FloatArray  # (v, largest block)
     block: IntArray  # (v,)
@@ -155,17 +154,17 @@ class Visited:
     rest: Spread
 
     def amounts(self, j: int, zeta: float) -> FloatArray:
-        """(v,) what model errors of the visits of each row add up to: n (ζ b + t_j)."""
+        """(v,) what the model errors in n visits of each row add up to: n (ζ b + t_j)."""
         result: FloatArray = self.times * (zeta * self.off[:, 0] + self.off[:, 1 + j])
         return result * (1.0 + 1e-12)
 
 
 @dataclass(frozen=True, eq=False)
 class Counted:
-    """An ellipsoid for the noise alone of each of m limits; what model errors move it by is counted row by row."""
+    """An ellipsoid for the noise alone of each of m limits, which model errors move row by row."""
 
     used: BoolArray  # (m,)
-    weights: FloatArray  # (m, 2, …)  its own, and those of the rows that were not counted one by one: e³/D²
+    weights: FloatArray  # (m, 2, …)  its own, and those of the rows not counted individually: e³/D²
     told: FloatArray  # (m, 1 + v, …)  its centre, and what each row moves it by, per unit: z_e∘e/D
     factors: FloatArray  # (m, 3)  of √Σ weights w²: its radius, the error of the rows not counted; of ‖z‖: the guard
     amounts: FloatArray  # (m, v)  what the errors of a row's visits add up to
@@ -176,8 +175,7 @@ def cost_ellipsoids(
 ) -> CostEllipsoids:
     """(S3) of every ridge and every limit of a family (eq:estimatesafetyparameter).
 
-    ``data`` are G and b, the latter of the problem's limits: in the eigenbasis of G, for a grid of even ridges; or
-    beside the one ridge that there is.
+    ``data`` are G, and b of all limits: in the eigenbasis of G, for a grid of even ridges, or beside a single ridge.
     """
     beside = [data] if isinstance(data, Whitened) else [isotropic(data, x) for x in confidence.ridges_of(family)]
     found = []
@@ -218,19 +216,19 @@ def _unit(data: Whitened) -> float:
 
 
 def _own_length(prior: Prior) -> float:
-    """What ⟨m, x⟩ and a norm beside it can be, per ‖x‖."""
+    """The largest ⟨m, x⟩ and declared norm, per ‖x‖."""
     return float(np.linalg.norm(prior.centre)) + (prior.outer if math.isfinite(prior.outer) else 0.0)
 
 
 def _reach(each: _Ellipsoid) -> float:
-    """No further from 0 than this does the ellipsoid go; one without a radius spoils the bounds by itself."""
+    """The ellipsoid's largest distance from 0; a radius that is NaN spoils the bounds by itself."""
     radius = 0.0 if math.isnan(each.radius) else min(each.radius, sys.float_info.max)
     return float(radius * math.sqrt(each.weights.max()) + np.linalg.norm(each.centre))
 
 
 def _radii(data: Whitened, i: int, spread: Spread, family: Family, confidence: CostConfidence) -> tuple[float, float]:
-    """scale · R and √Σ (ζ(1+Σ|ρ|) + Σ|ρ|t)², with what rounding may have taken from G, b and their rows in the first; ∞
-    where it took all. Of member i of a family."""
+    """scale · R and √Σ (ζ(1+Σ|ρ|) + Σ|ρ|t)² of member i of a family; the first includes what rounding may have taken
+    from G, b and their rows, and is ∞ if that is everything."""
     prior, noise, j = family.priors[i], float(family.noises[i]), family.members[i]
     error = spread.error(j, family.limits[i].misspecification)
     radius = confidence.scale * confidence.radius(data.growth, data.unit, noise, prior.length)
@@ -239,7 +237,7 @@ def _radii(data: Whitened, i: int, spread: Spread, family: Family, confidence: C
     lost, least = LOST * math.sqrt(data.basis.blocks.dim), data.least * data.unit
     eta, length = lost * data.size, float(data.lengths[j])
     if not math.isfinite(length):
-        return math.nan, error  # costs that overflowed: nothing may be certified by what is left
+        return math.nan, error  # costs have overflowed: nothing may be certified by what is left
     if eta >= least / 2:
         return math.inf, error
     missing = eta * prior.length + lost * length
@@ -250,7 +248,7 @@ def _radii(data: Whitened, i: int, spread: Spread, family: Family, confidence: C
 
 
 def _dual(data: Whitened, j: int, norm: float, radius: float, multipliers: Sequence[float]) -> list[_Ellipsoid]:
-    """(S3): an ellipsoid for every c; the ball itself where the data say less than it does."""
+    """(S3): an ellipsoid for every c, or the ball itself if the data say less than it does."""
     s, n = data.values, len(data.values)
     unit = norm * math.sqrt(data.unit)
     if radius >= MOST_NOISE * unit:  # not for a NaN, which must reach the bounds
@@ -267,10 +265,10 @@ def _dual(data: Whitened, j: int, norm: float, radius: float, multipliers: Seque
 
 
 def _counted(data: Whitened, spread: Spread, family: Family, confidence: CostConfidence) -> Counted | None:
-    """The bound with visit counts, of the smallest multiplier; None where no limit has use for it.
+    """The bound with visit counts, of the smallest multiplier; None if no limit needs it.
 
-    Without their model errors f = Σ z_e e_e the data are b − f, so the centre is off by what f moves it by, and the
-    radius is that of the noise alone: of b − f, whose share of it is at least that of b less √Σ e_e² (spec 3).
+    Without the model errors f = Σ z_e e_e the data are b − f. So the centre is off by what f moves it, and the radius
+    is that of the noise alone, of b − f, whose share is at least that of b less √Σ e_e² (spec 3).
     """
     visited, m, s = spread.visited, len(family.members), data.values
     if visited is None:

@@ -1,12 +1,12 @@
 """Limits that learn from the same rows, and how their rows come from the declared features (spec 3).
 
-A prior turns features x into δ∘x, so that limits with the same half-widths δ, a *family*, share their Gram matrices;
-limits with a norm alone have δ = 1 and are one family. In each, rows are what δ∘x has beside the scaled anchors:
+A prior turns features x into δ∘x, so limits with the same half-widths δ, a *family*, share their Gram matrices; limits
+with only a norm have δ = 1 and are one family. In each, rows are the part of δ∘x beside the scaled anchors:
 
     ρ = (X⁰X⁰ᵀ)⁺ X⁰ (δ∘x),    z = δ∘x − X⁰ᵀρ,    X⁰ the anchors' δ∘x⁰, one per row
 
 and the known part of a cost is ⟨m_j, x⟩ + Σ ρ_i (c⁰_ij − ⟨m_j, x⁰_i⟩), off by at most ζ_j (1 + Σ|ρ_i|) + Σ|ρ_i| t_ij.
-For one anchor ρ = ⟨x, x⁰⟩/‖x⁰‖². That z be at a right angle to the anchors is of use, but no bound relies on it.
+For one anchor ρ = ⟨x, x⁰⟩/‖x⁰‖². It helps that z is orthogonal to the anchors, but no bound relies on it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from surefoot.model.problem import Problem
 from surefoot.tolerances import LEAST_RIDGE
 
 LOST = 4.0 * float(np.finfo(np.float64).eps)  #: of a sum of squares, per √d: measured against 50 digits
-_DEPENDENT = 1e-6  # singular values of anchors of length one: below this share a direction is not told apart
+_DEPENDENT = 1e-6  # singular values of anchors of length one: a direction below this share is left out
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +43,7 @@ class Known:
 
 @dataclass(frozen=True, eq=False)
 class Family:
-    """Some limits, and what is known of them."""
+    """Some limits, and what is declared of them."""
 
     members: tuple[int, ...]  # k, among the problem's limits
     limits: tuple[Limit, ...]  # these
@@ -56,7 +56,7 @@ class Family:
 
     @cached_property
     def plain(self) -> bool:
-        """Nothing is scaled and nothing known but norms."""
+        """Is nothing declared but norms?"""
         return all(prior.plain for prior in self.priors)
 
     @cached_property
@@ -105,7 +105,7 @@ def _units(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def families(problem: Problem) -> tuple[Family, ...]:
-    """The limits by their half-widths, in the order in which these first occur."""
+    """The limits by their half-widths, in order of first occurrence."""
     groups: dict[bytes, list[int]] = {}
     for j, prior in enumerate(problem.priors):
         groups.setdefault(prior.width.tobytes(), []).append(j)
@@ -113,7 +113,7 @@ def families(problem: Problem) -> tuple[Family, ...]:
 
 
 def with_ratios(problem: Problem, ratios: Sequence[float] | None) -> tuple[Family, ...]:
-    """:func:`families`, with ridges multiplied as given, one number per limit: those of before, where data are kept."""
+    """:func:`families` with given ratios of ridges, one per limit, for data that are kept from before."""
     found = families(problem)
     if ratios is None:
         return found
@@ -128,7 +128,7 @@ def with_ratios(problem: Problem, ratios: Sequence[float] | None) -> tuple[Famil
 
 
 def of_norms(problem: Problem) -> tuple[Family, ...]:
-    """All limits in one family, by their norms alone: that of a prior is the longest γ that it allows."""
+    """All limits in one family, by their norms; that of a prior is the length of the longest γ that it allows."""
     dim = problem.graph.cost_dim
     nothing, whole = np.zeros(dim), np.ones(dim)
     priors = [Prior(nothing, whole, prior.norm, False, prior.norm, math.inf) for prior in problem.priors]
@@ -154,14 +154,14 @@ def _family(problem: Problem, members: list[int], priors: tuple[Prior, ...]) -> 
 
 
 def ridge_scale(problem: Problem, family: Family) -> float:
-    """s, the mean ‖z‖² over all rows that have a cost, at least 10⁻⁶ of the largest ‖δ∘x‖² (spec 3); of a problem that
-    grows over the rows that it began with (spec 9)."""
+    """s, the mean ‖z‖² over all rows that have a cost, at least 10⁻⁶ of the largest ‖δ∘x‖² (spec 3). If the problem
+    grows, over the rows that it began with (spec 9)."""
     longest = family.longest or 1.0
     return max(mean_square(first_graph(problem), family), LEAST_RIDGE * longest**2)
 
 
 def first_graph(problem: Problem) -> LayeredGraph:
-    """The rows that a problem began with, beside the anchors that it has."""
+    """The graph that a problem began with, with its present anchors."""
     first = problem.first
     return problem.graph if first is problem else replace(first.graph, anchors=problem.graph.anchors)
 
@@ -193,6 +193,6 @@ def _squares(x: Features, family: Family, known: Known | None) -> float:
     if known is None:
         return float((lengths**2).sum())
     _, sizes, basis = np.linalg.svd(_units(known.anchors)[0], full_matrices=False)
-    spanned = basis[sizes > _DEPENDENT * sizes.max()] * family.width  # at right angles: ρ of anchors may be 10⁶ times x
+    spanned = basis[sizes > _DEPENDENT * sizes.max()] * family.width  # orthonormal: ρ may be 10⁶ times x
     along = table_times(x, np.ascontiguousarray(spanned.T))
     return float((lengths**2).sum() - (along * along).sum())

@@ -1,11 +1,10 @@
 """Compiled: bounds and expected values of many rows.
 
-Dense rows are computed side by side, ``LANES`` of them: their features are laid out column by column, so that one
-instruction works on several rows. No sum runs across rows, and none is reordered: what comes out for a row does not
-depend on the rows beside it, nor on threads, nor on which part of a table is asked for. (A product by BLAS is as fast,
-but its last digits depend on the shape of the whole.) A sparse row is laid out inside its own block and turned there;
-in a block without data every direction is an eigenvector of eigenvalue zero, whose weight stands last. Features that
-are stored in float32 become float64 first: the result is that of the same numbers stored in float64.
+Dense rows are computed ``LANES`` at a time, their features laid out column by column, so that one instruction works on
+several rows. No sum runs across rows and none is reordered, so a row's result depends neither on the rows beside it,
+nor on threads, nor on which part of a table is computed. (BLAS is as fast, but its last digits depend on the shape of
+the whole.) A sparse row is laid out and turned inside its own block; in a block without data every direction has
+eigenvalue zero, whose weight comes last. Features stored in float32 become float64 first.
 """
 
 from __future__ import annotations
@@ -27,13 +26,13 @@ from surefoot.model.sparse_rows import SparseRows
 
 LANES = 128  # rows side by side
 ROOM = LANES + 8  # numbers from one column to the next: not a power of two, or columns compete for cache lines
-NEAR = 128  # bytes: shorter rows the processor reads ahead by itself, and asking for them takes longer than that
-WORTH_THREADS = 1 << 19  # numbers read: waking threads up takes longer than less work than this
-_PER_ENTRY = 8  # a stored entry is as much work as so many of a dense row
+NEAR = 128  # bytes: shorter rows the processor reads ahead by itself
+WORTH_THREADS = 1 << 19  # numbers read: with fewer, waking threads takes longer than the work
+_PER_ENTRY = 8  # a sparse entry is as much work as so many dense ones
 
 
 class Seen(NamedTuple):
-    """Up to LANES rows through a lens, by column, and room for the next. (n anchors, k weights, c centres)"""
+    """Up to LANES rows through a lens, column by column; the room is reused. (n anchors, k weights, c centres)"""
 
     z: FloatArray  # (largest block, …)  inside its block
     w: FloatArray  # (largest block, …)  Uᵀz, and then its squares
@@ -114,7 +113,7 @@ def _lay_out(x: FeatureArray, rows: IntArray, z: FloatArray) -> None:
 
 @leaf
 def _beside(look: Lens, z: FloatArray, rho: FloatArray) -> None:
-    """x becomes z = δ∘x − X⁰ᵀρ, where a lens is not folded."""
+    """x becomes z = δ∘x − X⁰ᵀρ, for a lens that is not folded."""
     anchors, _, widths = look[:3]
     for k in range(z.shape[0]):
         for i in range(LANES):
@@ -127,7 +126,7 @@ def _beside(look: Lens, z: FloatArray, rho: FloatArray) -> None:
 
 @leaf
 def turn_dense(turn: FloatArray, weights: FloatArray, centres: FloatArray, seen: Seen) -> None:
-    """Of dense rows: Uᵀz and its squares, told, and u², all at once."""
+    """Of dense rows: Uᵀz and its squares, told, and u²."""
     z, w, _, u, told, _ = seen
     product(turn, z, w)
     product(centres, w, told)
@@ -162,7 +161,7 @@ def _turn_row(
     i: int,
     seen: Seen,
 ) -> None:
-    """Of a row z that lies in block b: column i of u and told."""
+    """Column i of u and told, from a row z in block b."""
     none = weights.shape[1] - 1
     size, spot = 0, NO_DATA
     if b != NOWHERE:
@@ -178,7 +177,7 @@ def _turn_row(
     basis = look.flat[look.entry[b - look.block[1]] :]
     w[:size] = 0.0
     for n in range(size):
-        if z[n] != 0.0:  # in a large block most of a row is zero
+        if z[n] != 0.0:  # most of a row is zero in a large block
             for p in range(size):
                 w[p] += basis[n * size + p] * z[n]
     for k in range(weights.shape[0]):
@@ -237,7 +236,7 @@ class Balls(NamedTuple):
 def _in_the_box(
     rows: int, j: int, seen: Seen, look: Lens, shape: BlockShape, balls: Balls, top: FloatArray, low: FloatArray
 ) -> None:
-    """The box joins the bounds of limit j: alone, and with every ellipsoid (surefoot.estimate.boxes)."""
+    """Bound limit j by the box too: alone, and with every ellipsoid (surefoot.estimate.boxes)."""
     (n, m), room = balls.radii.shape, seen.z.shape[0]
     v, y = np.empty(room), np.empty(room)
     for i in range(rows):
@@ -264,7 +263,7 @@ def _in_the_box(
 
 @compiled
 def _with_counts(j: int, seen: Seen, balls: Balls, top: FloatArray, low: FloatArray) -> None:
-    """The ellipsoid of the noise alone joins the bounds of limit j, moved by model errors row by row of the data."""
+    """Bound limit j by the ellipsoid of the noise alone too, which model errors move row by row."""
     (m, v), k = balls.amounts.shape, balls.radii.size + j * (1 + balls.amounts.shape[1])
     first, (radius, rest, guard) = seen.u.shape[0] - 2 * (m - j), balls.factors[j]
     for i in range(LANES):
@@ -276,7 +275,7 @@ def _with_counts(j: int, seen: Seen, balls: Balls, top: FloatArray, low: FloatAr
 
 @compiled
 def _add_prior(x: Rows, row: int, balls: Balls, upper: FloatArray, lower: FloatArray) -> None:
-    """⟨m_j, x⟩ joins the bounds of a row, and norms that were declared beside priors."""
+    """Add ⟨m_j, x⟩ to the bounds of a row, and use norms that were declared beside priors."""
     square = 0.0
     if x.indptr.size == 0:
         for i in range(balls.prior_centres.shape[1]):
@@ -289,7 +288,7 @@ def _add_prior(x: Rows, row: int, balls: Balls, upper: FloatArray, lower: FloatA
         middle, off = along(x, row, balls.prior_centres, j), balls.prior_guards[j] * length
         upper[row, j] += middle + off
         lower[row, j] += middle - off
-        if balls.outer[j] < np.inf:  # of a NaN a NaN is left
+        if balls.outer[j] < np.inf:  # a NaN stays a NaN
             most = balls.outer[j] * length + balls.errors[j] + off
             upper[row, j] = np.minimum(upper[row, j], most)
             lower[row, j] = np.maximum(lower[row, j], -most)
@@ -312,7 +311,7 @@ def _ellipsoids(j: int, balls: Balls, u: FloatArray, told: FloatArray, top: Floa
 
 @leaf
 def _beside_them(j: int, balls: Balls, rho: FloatArray, u: FloatArray, known: FloatArray, off: FloatArray) -> None:
-    """What is known of limit j beside the ellipsoids, ⟨ρ, c⁰_j⟩, and what errors and rounding add to every bound."""
+    """⟨ρ, c⁰_j⟩ of limit j, and what errors and rounding add to every bound."""
     error, guard = balls.errors[j], balls.guards[j]
     for i in range(LANES):
         length, size, blur = 0.0, 0.0, 0.0
@@ -440,7 +439,7 @@ def _see_values(
 
 
 class Asked(NamedTuple):
-    """What is asked of the pairs of one step: what is expected to follow them, by a value ellipsoid."""
+    """A question about the pairs of one step: their expected next value, by a value ellipsoid."""
 
     x: Rows
     ahead: Ahead
@@ -459,7 +458,7 @@ def expected(asked: Asked, wanted: IntArray, out: FloatArray) -> None:
     x, ahead, look, shape, room, weights, centres, radius, clip = asked
     seen, rows, numbers = room_to_see(room, 0, 1, 1), np.empty((LANES, room)), np.arange(LANES)
     pairs, place, low, high = np.empty(LANES, np.int64), np.empty(LANES, np.int64), np.empty(LANES), np.empty(LANES)
-    n = 0  # pairs that are side by side now
+    n = 0  # pairs that wait
     for i in range(wanted.shape[0]):
         pairs[n], place[n] = wanted[i], i
         low[n], high[n] = _worth(ahead, pairs[n]) if clip else (-np.inf, np.inf)
@@ -476,11 +475,11 @@ def expected(asked: Asked, wanted: IntArray, out: FloatArray) -> None:
 
 
 def worth_threads(x: Features, rows: int) -> bool:
-    """Is looking at so many rows of a table worth waking threads up?"""
+    """Is reading so many rows of a table worth waking threads?"""
     per_entry = _PER_ENTRY if isinstance(x, SparseRows) else 1
     return enough(per_entry * x.size * rows // max(1, len(x)))
 
 
 def enough(numbers: int) -> bool:
-    """Is reading so many numbers?"""
+    """Is reading so many numbers worth it?"""
     return numbers >= WORTH_THREADS

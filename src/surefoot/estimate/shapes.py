@@ -1,12 +1,12 @@
 """The shape of the features: a ridge that weighs every direction as the rows themselves do (spec 3).
 
-Of every cost regression, with d features, s as for ridges, and the mean over its rows:
+For every cost regression, with d features, s as for ridges, and the mean over its rows:
 
     N = d · mean zzᵀ / s + I/100
 
-Such a ridge is worth the same share of the data in every direction, where they grow like the rows of the graph; an even
-one, I, takes longest to outweigh where rows differ least. N depends on what is declared and on nothing else. Rows of a
-graph that grows are those that it began with, and of a large table some rows stand for all.
+Such a ridge is the same share of the data in every direction, if they are distributed like the rows of the graph; an
+even one, I, takes longest to outweigh in the directions in which rows differ least. N depends only on what is declared.
+A graph that grows has the rows that it began with, and in a large table some rows stand for all.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from surefoot.model.problem import Problem
 from surefoot.model.sparse_rows import SparseRows
 from surefoot.threads import one_blas_thread
 
-MOST_ROWS = 100_000  #: of a dense table; of a larger one every so many
+MOST_ROWS = 100_000  #: of a dense table; a larger one is thinned out
 
 
 def feature_shapes(problem: Problem, families: tuple[Family, ...], blocks: Blocks) -> FloatArray:
@@ -46,7 +46,7 @@ def feature_shapes(problem: Problem, families: tuple[Family, ...], blocks: Block
 
 
 def _sums(problem: Problem, family: Family) -> list[tuple[int, Any] | None]:
-    """By step: how many rows it has, and their Σ zzᵀ (d, d), of a sparse table a sparse matrix; None without a cost."""
+    """By step: how many rows it has, and their Σ zzᵀ (d, d), sparse for a sparse table; None without a cost."""
     done = dict[tuple[int, int], tuple[int, Any]]()
     found: list[tuple[int, Any] | None] = []
     for x, anchors in costed_rows(first_graph(problem)):
@@ -84,7 +84,7 @@ def _sparse_squares(x: SparseRows, family: Family, known: Known | None) -> Any:
 
 
 def _add(flat: FloatArray, blocks: Blocks, r: int, square: Any) -> None:
-    """Add a matrix (d, d) to those of the blocks of a regression, outside of which it has no entry."""
+    """Add a matrix (d, d), which has no entry outside the blocks of a regression, to the matrices of these."""
     shape = blocks.shape
     if isinstance(square, np.ndarray):  # all columns are one block, in order
         begin, end = shape.entry[[blocks.first[r], blocks.first[r] + 1]]
@@ -92,6 +92,6 @@ def _add(flat: FloatArray, blocks: Blocks, r: int, square: Any) -> None:
         return
     row, column = square.coords
     block = shape.block[r, row]
-    inside = block == shape.block[r, column]  # else it is what rounding left of zero
+    inside = block == shape.block[r, column]  # all others are zero but for rounding
     block, row, column = block[inside], shape.place[r, row[inside]], shape.place[r, column[inside]]
     np.add.at(flat, shape.entry[block] + row.astype(np.int64) * shape.size[block] + column, square.data[inside])

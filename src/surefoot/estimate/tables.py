@@ -14,10 +14,8 @@ from surefoot.model.sparse_rows import SparseRows
 
 
 class Rows(NamedTuple):
-    """A table of features as compiled code reads it; without pointers it is dense.
-
-    One type for every table: what reads it is compiled once.
-    """
+    """A table of features as compiled code reads it; without pointers it is dense. There is one type for all tables, so
+    that readers are compiled once."""
 
     values: FloatArray  # (n, d), or (entries, 1) of a sparse table; empty where it is narrow
     narrow: NDArray[np.float32]  # (n, d) of a dense table in float32, or empty
@@ -35,7 +33,7 @@ def rows_of(table: Features) -> Rows:
 
 
 def sealed(array: NDArray[Any]) -> NDArray[Any]:
-    """A read-only view, whoever owns the array: numba compiles again for every combination of flags."""
+    """A read-only view: numba compiles again for every combination of flags."""
     if array.flags.writeable:
         array = array.view()
         array.flags.writeable = False
@@ -48,5 +46,5 @@ _WIDE, _NARROW = sealed(np.empty((0, 0))), sealed(np.empty((0, 0), np.float32))
 
 @leaf
 def number(x: Rows, e: int, i: int) -> float:
-    """Of a dense table."""
+    """An entry of a dense table."""
     return np.float64(x.narrow[e, i]) if x.narrow.size else x.values[e, i]

@@ -1,4 +1,4 @@
-"""Compiled: one observation enters a regression. The step-by-step path and the compiled roll-out both call this."""
+"""Compiled: enter one observation into a regression, for the step-by-step path and the compiled roll-out alike."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from surefoot.model.graph import FloatArray, IntArray
 from surefoot.model.sparse_rows import SparseRows
 
 NOWHERE = -1  #: the block of a row that is all zeros
-FAR = 1e100  #: a product that has grown so much is replaced by its logarithm before it overflows
+FAR = 1e100  #: a product that grows beyond this is replaced by its logarithm before it overflows
 GRAM, GRAM_LOW, FACTOR = range(3)
 
 
@@ -26,7 +26,7 @@ class BankState(NamedTuple):
     targets: FloatArray  # (2, m, R·d)  Σ z y_j by slot, and its rounding error
     log_det: FloatArray  # (R,)  log det(λI + G) − d log λ
     rows: NDArray[np.int64]  # (R,)  observations
-    counts: NDArray[np.int64]  # (B,)  those that have a part in the block
+    counts: NDArray[np.int64]  # (B,)  observations in the block
 
 
 class Frames(NamedTuple):
@@ -139,8 +139,8 @@ def add_row(
 ) -> None:
     """Regression r, block b: G += z zᵀ, b_j += y_j z (compensated), and the factor with its log det; in place.
 
-    The compensation is Knuth's two-sum: the low part collects what rounding took from the sum and is added back each
-    time, so that the two stand for the exact sum to about two roundings, whatever the number of rows.
+    The compensation is Knuth's two-sum: the low part collects what rounding takes from the sum and is added back each
+    time, so that together they are the exact sum to about two roundings, whatever the number of rows.
     """
     rows[r] += 1
     if b == NOWHERE:
@@ -187,7 +187,7 @@ def add_row(
 
 @leaf
 def has_grown(log_det: FloatArray, planned: FloatArray, threshold: float) -> bool:
-    """True when any log det exceeds its value at the last plan by more than the threshold (spec 6)."""
+    """Does any log det exceed its value at the last plan by more than the threshold (spec 6)?"""
     for r in range(log_det.shape[0]):  # noqa: SIM110  (a generator would not compile)
         if log_det[r] - planned[r] > threshold:
             return True
@@ -195,15 +195,13 @@ def has_grown(log_det: FloatArray, planned: FloatArray, threshold: float) -> boo
 
 
 class Visits(NamedTuple):
-    """The first V distinct rows that each of R regressions has seen, and how often (spec 3).
-
-    V = 0 where no model error is declared, since then they are not needed.
-    """
+    """The first V distinct rows that each of R regressions has seen, and how often (spec 3). Without a declared model
+    error V = 0."""
 
     raw: FloatArray  # (R, V, largest block)  x inside its block
     z: FloatArray  # (R, V, largest block)
     block: NDArray[np.int64]  # (R, V)
-    off: FloatArray  # (R, V, 1 + m)  by how much its cost may be off: b, t_j
+    off: FloatArray  # (R, V, 1 + m)  how far its cost may be off: b, t_j
     times: NDArray[np.int64]  # (R, V)  0: free
     rest: FloatArray  # (R, 1 + 2m)  the sums of CostState.spread, of rows that found no room here
 
@@ -214,11 +212,11 @@ class CostState(NamedTuple):
     regression: NDArray[np.int64]  # (F·H,)  that of a step
     families: int  # F
     family: NDArray[np.int64]  # (m,)  that of a limit
-    frames: Frames  # and a last one that leaves rows unchanged
+    frames: Frames  # the last one leaves rows unchanged
     anchor_costs: FloatArray  # (F·H, n, m)  c⁰ − ⟨m, x⁰⟩
     tolerances: FloatArray  # (F·H, n, m)
     centres: FloatArray  # (m, dc)
-    centred: NDArray[np.bool_]  # (m,)  not all of these are zero
+    centred: NDArray[np.bool_]  # (m,)  is some entry of the centre not zero?
     spread: FloatArray  # (R, 1 + 2m)  with b = 1 + Σ|ρ| and t_j = Σ|ρ_i| t_ij of a row: Σ b², Σ b t_j, Σ t_j²
     bank: BankState
     shape: BlockShape
@@ -242,7 +240,7 @@ class ValueState(NamedTuple):
 
 @leaf
 def _slot(r: int, b: int, raw: FloatArray, dim: int, seen: FloatArray, block: IntArray, times: IntArray) -> int:
-    """The place of a row with these features: where an equal one is, or the first free place; V if there is none."""
+    """The place of an equal row, or the first free place, or V if there is neither."""
     room: int = times.shape[1]
     for v in range(room):
         same = block[r, v] == b
@@ -257,7 +255,7 @@ def _slot(r: int, b: int, raw: FloatArray, dim: int, seen: FloatArray, block: In
 
 @leaf
 def _spread(sums: FloatArray, r: int, off: FloatArray) -> None:
-    """Add a row to the sums of a regression. ζ is not part of them, because it may grow while data are kept."""
+    """Add a row to the sums of a regression. They do not include ζ, which may grow while data are kept."""
     m = off.shape[0] - 1
     sums[r, 0] += off[0] * off[0]
     for j in range(1, 1 + m):
@@ -267,7 +265,7 @@ def _spread(sums: FloatArray, r: int, off: FloatArray) -> None:
 
 @leaf
 def _visit(r: int, b: int, dim: int, raw: FloatArray, z: FloatArray, off: FloatArray, visits: Visits) -> None:
-    """Count a row, given as dim numbers in its block, among the rows seen; a row of zeros changes nothing."""
+    """Count a row, dim numbers in its block, among the rows seen, unless it is zero."""
     seen, seen_z, block, seen_off, times, rest = visits
     some = False
     for i in range(dim):

@@ -30,7 +30,7 @@ ValueRadius = Callable[[int, float], float]
 
 @dataclass(frozen=True)
 class ValueConfidence:
-    """How optimistic the expected next value is."""
+    """How wide the ellipsoids of transitions are, and how optimistic their use."""
 
     ridge: float
     radius: ValueRadius
@@ -114,7 +114,7 @@ def expected_next_value(
 
 
 def fill_expected(layer: Layer, value: FloatArray, known: ValueEllipsoid, wanted: IntArray, out: FloatArray) -> None:
-    """Likewise, written to the places of the wanted pairs (rising) in out (N,)."""
+    """The same, written to the places of the wanted pairs (rising) in out (N,)."""
     x = layer.transition_features
     of, many = asked(layer, value, known), kernels.worth_threads(x, len(wanted) * len(x) // max(1, layer.n_pairs))
 
@@ -127,7 +127,7 @@ def fill_expected(layer: Layer, value: FloatArray, known: ValueEllipsoid, wanted
 
 
 def asked(layer: Layer, value: FloatArray, known: ValueEllipsoid) -> kernels.Asked:
-    """What compiled code needs for this."""
+    """The same for compiled code."""
     return kernels.Asked(
         rows_of(layer.transition_features),
         kernels.Ahead(sealed(layer.successor), sealed(layer.pair_ptr), sealed(value)),

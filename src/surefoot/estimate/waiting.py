@@ -1,7 +1,7 @@
-"""Observations that wait and then enter both regressions together, in order, by one compiled call.
+"""Observations that wait and then enter both regressions in order, by one compiled call.
 
 The result is that of :meth:`CostData.add` and :meth:`ValueData.add` one by one, bit for bit, in a fraction of the time:
-calling compiled code takes longer than changing the few numbers that an observation affects.
+calling compiled code takes longer than changing the few numbers of an observation.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from surefoot.model.graph import NO_ROW, FloatArray, IntArray, pool, step_offset
 from surefoot.model.problem import Problem
 
 ROOM = 256  #: observations that may wait
-SHARE = 64  #: fewer than a 64th of those already counted are not worth looking at
+SHARE = 64  #: new observations are worth a look once they are a 64th of all
 NOT_MEASURED = -1
 # Columns of an observation: its step, its row of cost features, the edges of its pair and the one that was taken.
 STEP, ROW, FIRST, END, EDGE = range(5)
@@ -95,7 +95,7 @@ class Waiting:
         self._measured = np.zeros((ROOM, len(problem.limits)))
         self._targets: Sequence[FloatArray] | None = None
         self._value = np.empty(0)
-        self._new = self._looked_at = 0  # observations since :meth:`worth_a_look` was true, and before
+        self._new = self._looked_at = 0  # observations since the last :meth:`worth_a_look`, and before
 
     @property
     def n(self) -> int:
@@ -103,8 +103,7 @@ class Waiting:
         return len(self._seen)
 
     def worth_a_look(self) -> bool:
-        """True when the observations since the last time this was true, entered or not, may have changed what is known
-        by a few percent."""
+        """Are there enough observations, entered or not, since the last time that the answer was yes?"""
         many = SHARE * self._new >= min(self._looked_at, SHARE * ROOM)
         if many:
             self._new, self._looked_at = 0, self._looked_at + self._new
@@ -115,11 +114,11 @@ class Waiting:
         return len(self._seen) == ROOM
 
     def add(self, step: int, row: int, first: int, end: int, edge: int, cost: FloatArray | None) -> None:
-        """Add one: its row of cost features, its pair's edges first … end-1, the edge taken, its cost (m,) or None."""
+        """Add one: its row of cost features, the edges first … end-1 of its pair, the edge taken, its cost (m,)."""
         if cost is None or row == NO_ROW:
             row = NOT_MEASURED
         else:
-            self._measured[len(self._seen)] = cost  # a copy: the caller's array may change
+            self._measured[len(self._seen)] = cost  # copied: the caller's array may change
         self._seen.append((step, row, first, end, edge))
         self._new += 1
 

@@ -1,4 +1,4 @@
-"""Value-targeted regression with a weight per row, of any function of the triplet (Zhou, Gu and Szepesvári 2021).
+"""Value-targeted regression of any function of the triplet, with a weight per row (Zhou, Gu and Szepesvári 2021).
 
 For any function f of the triplets of a step, Σ_{s'} P(s'|s,a) f(s,a,s') = ⟨μ, φ_f(s,a)⟩ is linear in μ, with
 
@@ -27,7 +27,7 @@ from surefoot.model.graph import FloatArray, Layer, owner
 
 
 class Row(NamedTuple):
-    """A row before it is counted, and what the data so far say about it."""
+    """A row before it is counted, and what the data so far predict for it."""
 
     regression: int
     block: int
@@ -56,7 +56,7 @@ def _seen(
 
 
 class WeightedData(ValueData):
-    """Transitions as ridge statistics of one function of the triplets; one regression per layer, or one in all."""
+    """Transitions as ridge statistics of one function of the triplets."""
 
     def row(self, h: int, layer: Layer, edge: int, worth: FloatArray) -> Row:
         """The row of a transition along an edge, with f (E,) given by edge; nothing is counted yet."""
@@ -93,6 +93,6 @@ def prefixed_arrays(prefix: str, many: Sequence[WeightedData]) -> dict[str, Any]
 
 
 def by_edge(layer: Layer, value: FloatArray) -> FloatArray:
-    """(E,) the values (S',) of the next states as a function of the triplets."""
+    """(E,) the values (S',) of the next states, by triplet."""
     worth: FloatArray = value[layer.successor]
     return worth

@@ -18,8 +18,8 @@ actions is:
     S_h     = { s : A_h(s) is not empty },        S_{H-1} = { s : cost(s) within },      no forbidden s in either
     V_h(s)  = max over a ∈ A_h(s) of  r_h(s,a) + Σ_{s'} P_h(s'|s,a) V_{h+1}(s'),      V_{H-1} = r
 
-All sums run in declaration order, in every function here. Rounding is monotone, so the computed value of a policy
-made of truly safe actions never exceeds the computed best value, not even in the last digit: regret is never negative.
+All sums run in declaration order. Rounding is monotone, so the computed value of a policy of truly safe actions never
+exceeds the computed best value, not even in the last digit: regret is never negative.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ __all__ = [
     "violations",
 ]
 
-# Loaded when first used: one imports Gymnasium, the other the learners.
+# Loaded on first use: they import Gymnasium and the learners.
 _LATER = {"Witness": "witness", "OracleShield": "oracle_shield"}
 
 

@@ -78,7 +78,7 @@ def solve(world: World) -> Solution:
     last = terminal_safe(world)
     values = [freeze(np.where(last, graph.terminal.reward, np.nan))]
     states, actions, policy = [freeze(last)], [], []
-    known: dict[tuple[int | bytes, ...], BoolArray] = {}  # steps may share arrays: look at each once
+    known: dict[tuple[int | bytes, ...], BoolArray] = {}  # steps may share arrays
     for h in range(graph.horizon - 2, -1, -1):
         layer, probability, cost = graph.layers[h], world.probabilities[h], world.arrival_costs[h]
         key = (id(layer.pair_ptr), id(probability), id(cost), limit[h].tobytes())
@@ -100,7 +100,7 @@ def solve(world: World) -> Solution:
             safe,
         )
         in_ranges(n_states, layer.n_edges >= PARALLEL_EDGES, kernels.best_between, *arrays)
-        if layer.forbidden.any():  # whatever could follow there
+        if layer.forbidden.any():  # whatever could follow
             value[layer.forbidden], chosen[layer.forbidden] = np.nan, NO_ACTION
             safe[np.repeat(layer.forbidden, np.diff(layer.state_ptr))] = False
         is_safe = value == value  # a NaN is not equal to itself
@@ -123,8 +123,8 @@ def solve(world: World) -> Solution:
 
 
 def solve_whole(world: World, most: int = MOST_WHOLE) -> tuple[Solution, bool]:
-    """:func:`solve`; for a problem that grows, on the whole graph if that is small enough. Otherwise the solution is
-    for what is expanded so far, since nothing better is known, and the second answer is False."""
+    """:func:`solve`, for a problem that grows on the whole graph if that is small enough; otherwise on what is expanded
+    so far, and the second answer is False."""
     problem = world.problem
     if problem.growth is None:
         return solve(world), True

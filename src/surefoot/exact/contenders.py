@@ -1,4 +1,4 @@
-"""Who can be compared on a world: every agent of the registry, and the oracle shield, which no problem can make.
+"""The agents that can be compared on a world: those of the registry, and the oracle shield, which needs the world.
 
 Sweeps and commands choose agents here; without a World, use :mod:`surefoot.agents.registry`.
 """

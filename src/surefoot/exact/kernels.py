@@ -1,11 +1,11 @@
 """Sweeps over one layer: arrays in, arrays out, compiled.
 
-Letters as in :mod:`surefoot.model.graph`: S states, N pairs, E edges of the layer, S' states of the
-next one, m limits. Values are NaN where there is none; a NaN then reaches whatever can arrive there,
-which is how unsafe states, and states without an action, make themselves known for free.
+Letters as in :mod:`surefoot.model.graph`: S states, N pairs, E edges of the layer, S' states of the next one, m limits.
+A value that does not exist is NaN, which spreads to whatever can lead there: so unsafe states, and states without an
+action, cost no extra test.
 
-An edge counts unless P ≤ 0. Written so, a P that is not a number counts as well: fail closed.
-Indices are unsigned, because a signed one costs a test for "from the end" at every access: half the time.
+An edge counts unless P ≤ 0, so a P that is NaN counts too: fail closed. Indices are unsigned, because a signed one
+costs a test for "from the end" at every access: half the time.
 """
 
 from __future__ import annotations
@@ -63,9 +63,9 @@ def safe_layer(
 ) -> None:
     """``pairs`` (N,): every edge with P > 0 keeps cost (E, m) ≤ bound (m,) and ends in ``next_safe`` (S',).
 
-    ``states`` (S,): some pair does. Scratch space: ``running`` (E+1,), int32. Whether a stretch holds anything is read
-    off a running count at its two ends: no branch that a processor could guess wrong, which is most of the time
-    otherwise. The count may overflow: only neighbours are compared.
+    ``states`` (S,): some pair does. Scratch space: ``running`` (E+1,), int32, a running count: comparing it at both
+    ends of a stretch needs no branch that a processor could mispredict, which would take most of the time. The count
+    may overflow, since only neighbours are compared.
     """
     n_edges = uint(len(successor))
     running[0] = 0
@@ -142,7 +142,7 @@ def best_between(
         while pair < end_pair:
             total = reward[pair]
             first_edge, end_edge = edge, uint(pair_ptr[pair + uint(1)])
-            while edge + uint(1) < end_edge:  # by twos, still one after the other: a tenth faster
+            while edge + uint(1) < end_edge:  # two at a time, still in order: a tenth faster
                 total += probability[edge] * next_value[uint(successor[edge])]
                 total += probability[edge + uint(1)] * next_value[uint(successor[edge + uint(1)])]
                 edge += uint(2)

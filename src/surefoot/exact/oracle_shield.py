@@ -1,8 +1,8 @@
 """A shield that knows the truth: UCRL-VTR over the truly safe pairs. No learner can be allowed more.
 
-It permits what a published shield would permit if its model of the costs were exact, which nobody has; it learns
-transitions as the others do. LSVI-NEW's regret divided by this one's is the price of safety: what it costs to have to
-find out what is safe. An agent may not see the truth, so this shield is here and takes a World.
+It permits what a published shield would permit if its model of the costs were exact, and learns transitions as the
+others do. LSVI-NEW's regret divided by this one's is the price of having to find out what is safe. An agent may not see
+the truth, so this shield is here and takes a World.
 
 Port of: shields on a known abstraction (Alshiekh et al. 2018), with the true costs. Sources: remembered.
 Changed to fit: the safety game is won where exact.solve finds a truly safe action; inside, UCRL-VTR.

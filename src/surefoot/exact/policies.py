@@ -82,7 +82,7 @@ def fallback(problem: Problem) -> Policy:
 
 
 def policy_rows(world: World, policy: AnyPolicy, starts: IntArray) -> Rows:
-    """The policy as checked arrays; labels are asked for in the states that ``starts`` (states of step 0) lead to."""
+    """The policy as checked arrays; one by labels is asked in the states that ``starts`` (of step 0) lead to."""
     problem: Problem = world.problem
     if isinstance(policy, Policy) and (policy.problem is problem or policy.intensities is not None):
         return _checked(problem, policy.pairs)

@@ -1,12 +1,11 @@
-"""Rays under the truth: how far each may really be opened, and the intensities of a policy (spec 9).
+"""Rays and the truth: how far each may really be opened, and the intensities of a policy (spec 9).
 
 True costs are affine in the intensity, so the largest one that keeps every limit is a quotient:
 
     α = min over rows and limits of  (c̄ + tolerance − cost at 0) / (cost at 1 − cost at 0),   where it rises beyond c̄
 
-Q is affine in α as well: over the safe intensities it is largest at 0, which is the centre's own pair, or at that α. If
-the centre itself keeps the limits, no other intensity can be better, and the best policy over these two is the best of
-all.
+Q is affine in α as well, so over the safe intensities it is largest at 0, which is the centre's own pair, or at that α.
+If the centre keeps the limits, the best policy over these two is the best of all.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ def _largest(layer: Layer, rays: Rays, zero: AtZero, costs: FloatArray, limits: 
     of_rows = np.clip(root, 0.0, FULL).min(axis=1)
     found = np.minimum.reduceat(of_rows, layer.row_ptr[:-1])
     found[rays.center == NO_CENTER] = FULL
-    for _ in range(4):  # as costs are computed: never beyond the limit by a last digit
+    for _ in range(4):  # never beyond the limit by a last digit, as costs are computed
         over = np.any(mixed((low, costs), np.repeat(found, np.diff(layer.row_ptr))) > limits, axis=1)
         beyond = np.logical_or.reduceat(over, layer.row_ptr[:-1]) & (rays.center != NO_CENTER)
         if not beyond.any():

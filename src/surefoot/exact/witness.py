@@ -1,7 +1,7 @@
-"""A silent witness of an environment: it records what truly happened, for comparing learners, never for the learner.
+"""A witness of an environment: it records what truly happened, to compare learners, never for the learner itself.
 
-It wraps one of our environments directly, inside any shield, and changes nothing that passes through. An agent may not
-see the truth, so the witness is here.
+It wraps one of our environments directly, inside any shield, and changes nothing. An agent may not see the truth, so
+the witness is here.
 """
 
 from __future__ import annotations

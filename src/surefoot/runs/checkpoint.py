@@ -1,4 +1,4 @@
-"""A run on disk, to be resumed later: exact to the bit, no pickle, written whole or not at all."""
+"""Checkpoints of runs: exact to the bit, written atomically, without pickle."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def save_checkpoint(path: Path, session: Session) -> None:
 
 
 def load_checkpoint(path: Path, agent: Agent, world: World) -> Saved:
-    """Read a checkpoint and refuse one that another problem, agent or constant made."""
+    """Read a checkpoint; refuse one of another problem, agent or constant."""
     with reading(path, "the checkpoint cannot be read"):
         manifest, saved = _read(path)
         made_with = {name: manifest[name] for name in DECISIVE}
@@ -81,7 +81,7 @@ def _read(path: Path) -> tuple[dict[str, Any], Saved]:
 
 
 def _same(saved: dict[str, Any], now: dict[str, Any]) -> None:
-    """Versions may differ, everything that decides the run may not; the difference is named."""
+    """Versions may differ; whatever decides the run may not, and the error names the difference."""
     for name in DECISIVE:
         there, here = saved[name], json.loads(json.dumps(now[name]))
         if there == here:

@@ -1,7 +1,7 @@
-"""Compiled code for all episodes between two plans, with the sampler's draws and the learner's updates.
+"""Compiled: all episodes between two plans, bit for bit as step by step.
 
-Bit for bit the same as the step-by-step path: the same random streams in the same order (surefoot.worlds.sampler), the
-same compiled updates (surefoot.estimate.update), the same test for a new plan.
+It uses the same random streams in the same order (surefoot.worlds.sampler), the same compiled updates
+(surefoot.estimate.update) and the same test for a new plan.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def note(
         room = bounds[h, j] - truth[row, j]
         if truth[row, j] > thresholds[h, j]:
             broken = True
-        else:  # what exceeds the bound by rounding alone keeps it
+        else:  # a cost that exceeds its bound by rounding only keeps it
             room = max(room, 0.0)
         margins[k, j] = min(margins[k, j], room)
         highest[k, j] = max(highest[k, j], measured[j])
@@ -84,7 +84,7 @@ def note(
 
 
 class Graph(NamedTuple):
-    """The steps one after the other; row h of the offsets says where each array's part of step h begins."""
+    """The steps one after the other; row h of the offsets says where step h begins in each array."""
 
     offsets: IntArray  # (H, 9), the last column: 1 where cost rows belong to pairs, one each
     pair_ptr: IntArray
@@ -99,7 +99,7 @@ class Graph(NamedTuple):
 
 
 class Truth(NamedTuple):
-    """What the world hides."""
+    """What the world hides from agents."""
 
     cumulative: FloatArray
     costs: FloatArray
@@ -124,7 +124,7 @@ class Learning(NamedTuple):
 
 
 class Trace(NamedTuple):
-    """Where each episode went and what was measured, for learners that need it; otherwise empty."""
+    """The path of each episode and what was measured, for learners that need it; otherwise empty."""
 
     edges: IntArray  # (n, H-1)
     costs: FloatArray  # (n, H, m)
@@ -154,11 +154,11 @@ def roll(
     first: int,
     last: int,
 ) -> tuple[int, bool, int, int]:
-    """Plays episodes first … last-1; stops early when a new plan is due, or in a state without an action.
+    """Play episodes first … last-1; stop early when a new plan is due, or in a state without an action.
 
-    → (the next episode, is a plan due, step and state without an action or -1, -1)
+    → (the next episode, is a plan due?, step and state without an action or -1, -1)
     """
-    # Taken out once: compiled code counts references to what it takes out of a tuple, each time.
+    # Unpacked once: each time, compiled code counts references to what it takes out of a tuple.
     offsets, pair_ptr, successor, reward, cost_rows, transition_rows, last_reward, last_rows, last_has_cost, banned = (
         graph
     )
@@ -261,12 +261,12 @@ class Rollout:
             NOISES.index(world.noise),
         )
         self._limits = problem.bounds, problem.violation_thresholds
-        learner = agent if isinstance(agent, Learner) else None  # the others get statistics that nobody reads
+        learner = agent if isinstance(agent, Learner) else None  # others get statistics that nobody reads
         self._costs = CostData(problem, 1.0, of_norms(problem), shaped=0.0) if learner is None else learner.costs
         self._values = ValueData(problem, 1.0) if learner is None else learner.transitions
 
     def play(self, table: EpisodeTable, first: int, last: int) -> tuple[int, bool]:
-        """Episodes first … last-1 under the policy in force; → (the next episode, is a new plan due)."""
+        """Play episodes first … last-1 under the policy in force. → (the next episode, is a new plan due?)"""
         agent, costs, values = self._agent, self._costs.state, self._values.state
         policy = np.concatenate(agent.policy())
         if isinstance(agent, Learner):

@@ -4,8 +4,9 @@ manifest.json     versions, seed, every constant, the guarantee
 episodes.parquet  a row per episode   (or episodes.npz without pyarrow)
 plans.parquet     a row per plan      (or plans.npz)
 
-Parquet files are encoded but not compressed, and what they declare is compared with their size before they are read, so
-a small file cannot ask for much memory. Only the needed part of the manifest is read, and all of that is checked.
+Parquet files are encoded but not compressed, and their declared size is compared with that of the file before they are
+read, so a small file cannot claim much memory. Of the manifest only the needed part is read, and all of that is
+checked.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ from surefoot.storage.disk import write_text
 
 FORMATS = ("parquet", "npz")
 DAMAGED = "the ledger is damaged"
-UNFOLDED = 64  #: a Parquet table may be so many times as large as its file,
-LEAST_BUDGET = 256 << 20  #: or have so many bytes
+UNFOLDED = 64  #: how many times as large as its file a Parquet table may be,
+LEAST_BUDGET = 256 << 20  #: or how many bytes it may have
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +131,7 @@ def _write_parquet(path: Path, columns: Mapping[str, NDArray[Any]]) -> None:
 
 
 def _budget(path: Path) -> int:
-    """How many bytes of memory a Parquet file may ask for."""
+    """How many bytes of memory a Parquet file may claim."""
     return max(LEAST_BUDGET, UNFOLDED * path.stat().st_size)
 
 
@@ -165,7 +166,7 @@ _READ = (
 
 
 def _checked(document: object) -> dict[str, Any]:
-    """The manifest, once every entry that is ever read has been checked."""
+    """The manifest, with every entry checked that is ever read."""
     checked.of_format(document, "a ledger", FORMAT, VERSION, "Run anew.")
     manifest = checked.entries(document, "$", _READ)
     for name in ("agent", "promise", "tables", "world"):
@@ -200,7 +201,7 @@ def _expected(manifest: Mapping[str, Any]) -> dict[str, dict[str, np.dtype[Any]]
 
 
 def _refuse_uneven(columns: Mapping[str, NDArray[Any]], done: int, exactly: bool) -> None:
-    """There is one row per finished episode, and there are at most as many plans."""
+    """There must be one row per finished episode, and at most as many plans."""
     lengths = {len(column) for column in columns.values()}
     if len(lengths) != 1 or not (lengths == {done} if exactly else max(lengths) <= done):
         raise UnreadableFile(

@@ -1,4 +1,4 @@
-"""Keeps some plans of a run, to show how the certified set grew.
+"""Snapshots: some plans of a run, which show how the certified set grew.
 
 One file per plan, ``plan-000017.npz`` for plan 17: an archive as :mod:`surefoot.storage.archive` writes it
 (``numpy.load`` reads it too), the same bytes for the same plan. Its ``header.json``::
@@ -20,9 +20,9 @@ The arrays hold all layers one after the other, in graph order (:mod:`surefoot.m
     intensity         f8    (ΣN,)     decision layers      only with rays: that of bounds and values
     terminal_upper, terminal_lower  f8 (S, m)   only where the last layer has a cost; -inf in states without one
 
-:func:`load_snapshot` cuts them into layers again. Nobody knows in advance how many plans a run will make, so the
+:func:`load_snapshot` splits them into layers again. Nobody knows in advance how many plans a run will make, so the
 :class:`Recorder` keeps every plan and, beyond ``MOST``, drops the one whose neighbours are closest: in the logarithm of
-the episode and in the number of certified pairs, each as a share of the way so far. The first and the last are never
+the episode and in the number of certified pairs, each as a share of the range so far. The first and the last are never
 dropped. The choice depends only on the run's table of plans, so a resumed run keeps the same ones.
 """
 
@@ -53,10 +53,10 @@ from surefoot.storage.documents import reading
 VERSION = 3  #: of a snapshot
 MOST = 24  #: files per run
 UNREADABLE = "the snapshot cannot be read"
-MOST_TRIPLETS = 20_000  #: of a problem, all layers together; larger ones keep no snapshots
+MOST_TRIPLETS = 20_000  #: of all layers of a problem; larger ones keep no snapshots
 
 
-#: by array: what it has an entry for, in every layer that has any
+#: by array: what it has an entry for
 _OF = {
     **{"certified_pairs": "pairs", "certified_states": "states", "upper": "rows", "lower": "rows", "q": "pairs"},
     **{"value": "states", "action": "deciding", "purpose": "deciding", "intensity": "pairs"},
@@ -100,8 +100,8 @@ class Snapshot:
     intensity: tuple[FloatArray, ...] | None = None  # H-1 of (N,), with rays (spec 9)
 
     def on(self, problem: Problem) -> Snapshot:
-        """The same on a graph that has grown since: of what came later nothing is certified, nothing is worth anything,
-        and of costs is known what was known before any data."""
+        """The same on a graph that has grown since. What was added is not certified and worth nothing, and its costs
+        are bounded as before any data."""
         sizes, far = _sizes(problem.graph, None), problem.largest_costs
         if problem.growth is None or [len(part) for part in self.certified_states] == sizes["states"]:
             return self
@@ -116,7 +116,7 @@ class Snapshot:
 
 
 def _longer(parts: Sequence[Any], sizes: Sequence[int], rest: Any) -> tuple[Any, ...]:
-    """Each part, followed by as many rows of the rest as it takes."""
+    """Each part, filled up to its size with ``rest``."""
     more = (np.broadcast_to(rest, (n - len(part), *part.shape[1:])) for part, n in zip(parts, sizes, strict=True))
     return tuple(np.concatenate([part, add.astype(part.dtype)]) for part, add in zip(parts, more, strict=True))
 
@@ -127,7 +127,7 @@ def load_all(folder: Path, problem: Problem) -> list[Snapshot]:
 
 
 def grown_in(folder: Path, problem: Problem) -> Problem:
-    """The problem, of one that grows as large as it is in the last snapshot of a folder."""
+    """The problem; one that grows as large as in the last snapshot of a folder."""
     paths = sorted(folder.glob("plan-*.npz"))
     if problem.growth is None or not paths:
         return problem
@@ -137,8 +137,8 @@ def grown_in(folder: Path, problem: Problem) -> Problem:
 
 
 def load_snapshot(path: Path, problem: Problem) -> Snapshot:
-    """Read a snapshot of the given problem's plan, or of the plan of a smaller graph that the problem has grown out of:
-    nothing is certified of what came later."""
+    """Read a snapshot of a plan of this problem, or of a smaller graph that it has grown out of: nothing that was added
+    is certified."""
     with reading(path, UNREADABLE):
         return _cut(*_read(path, problem), problem)
 
@@ -178,7 +178,7 @@ def _cut(header: dict[str, Any], arrays: dict[str, NDArray[Any]], problem: Probl
 
 
 def _sizes(graph: LayeredGraph, states: Any) -> dict[str, list[int]]:
-    """How many states each layer has, or its first so many; and how many pairs and cost rows these have."""
+    """The numbers of states in every layer, of all or of the first ``states``, and of their pairs and cost rows."""
     most = [graph.n_states(h) for h in range(graph.horizon)]
     own = most if states is None else [min(int(n), most[h]) for h, n in enumerate(states)]
     pairs = [int(layer.state_ptr[n]) for layer, n in zip(graph.layers, own, strict=False)]
@@ -213,7 +213,7 @@ def snapshot_of(plan: Plan, first_episode: int) -> Snapshot:
 
 
 def save_snapshot(plan: Plan, first_episode: int, path: Path) -> None:
-    """Write a plan, whole or not at all."""
+    """Write a plan, atomically."""
     kept = snapshot_of(plan, first_episode)
     header = {
         "format": "surefoot-plan",
@@ -275,7 +275,7 @@ class Recorder:
             self._add(_Kept(number, first, certified, None))
 
     def flush(self) -> None:
-        """Write what is not yet on disk. Call it before a checkpoint."""
+        """Write what is not yet on disk, before a checkpoint."""
         disk.DISK.mkdir(self._folder)
         for kept in self._kept:
             if kept.plan is not None:
@@ -283,7 +283,7 @@ class Recorder:
                 kept.plan = None
 
     def tidy(self) -> None:
-        """Remove what is no longer kept. Call it after a checkpoint, since the previous one may have needed it."""
+        """Remove what is no longer kept, after a checkpoint, since the previous one may have needed it."""
         wanted = {file_name(kept.number) for kept in self._kept}
         for path in self._folder.iterdir():
             if path.name not in wanted:
@@ -313,7 +313,7 @@ class Recorder:
 
 
 def _distance(kept: list[_Kept], i: int, j: int) -> float:
-    """Between two plans: in log episodes and in certified pairs, each as a share of the way so far."""
+    """Between two plans, in log episodes and in certified pairs, each as a share of the range so far."""
     first, last, a, b = kept[0], kept[-1], kept[i], kept[j]
     way = math.log1p(last.first_episode) - math.log1p(first.first_episode)
     growth = abs(last.certified - first.certified)

@@ -33,8 +33,8 @@ def started_bar() -> Any:
 
 
 class Display:
-    """The progress of some runs, and of all together if there are several: counted quietly, and drawn on standard error
-    once the work has taken longer than ``PATIENCE``."""
+    """The progress of some runs, and of all together if there are several; drawn on standard error once the work has
+    taken longer than ``PATIENCE``."""
 
     def __init__(self, runs: int, episodes: int, shown: bool | None) -> None:
         """``shown``: None draws only on a terminal."""
@@ -109,13 +109,13 @@ class Interrupt:
             signal.signal(number, handler)
 
     def warn(self, done: int, episodes: int) -> None:
-        """Say that a run is shorter than was asked for: a script goes on and might take it for whole."""
+        """Say that a run is shorter than it should be, since a script would continue with it."""
         if self.requested and self._outer is None:
             warn_interrupted(done, episodes)
 
     @property
     def _outer(self) -> Interrupt | None:
-        """What this block is a part of."""
+        """The block that this one is nested in."""
         found = getattr(self._before.get(self.number), "__self__", None)
         return found if isinstance(found, Interrupt) else None
 
@@ -123,7 +123,7 @@ class Interrupt:
         if self.requested:
             raise KeyboardInterrupt
         self.requested, self.number = True, number
-        if self._outer is not None:  # it shall end, too
+        if self._outer is not None:  # it must end, too
             self._outer.requested, self._outer.number = True, number
 
 

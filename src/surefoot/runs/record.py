@@ -89,7 +89,7 @@ _KINDS = {"list[int]": np.int64, "list[float]": np.float64, "list[bool]": np.boo
 
 @dataclass(eq=False)
 class PlanTable:
-    """A row per plan that was in force for at least one episode."""
+    """A row per plan that was in force in at least one episode."""
 
     number: list[int] = field(default_factory=list)
     first_episode: list[int] = field(default_factory=list)
@@ -110,7 +110,7 @@ class PlanTable:
         return cls(**{name: column.tolist() for name, column in columns.items()})
 
 
-# --- did the confidence sets hold? Asked of every plan, against the truth (spec 8)
+# --- did the confidence sets of a plan hold? (spec 8) ---------------------------------------------------
 
 
 def cost_event(world: World, bounds: CostBounds) -> bool:
@@ -138,7 +138,7 @@ def value_event(world: World, ellipsoids: Sequence[ValueEllipsoid]) -> bool:
 
 
 def by_limit(columns: Mapping[str, NDArray[Any]], limits: Sequence[str]) -> dict[str, NDArray[Any]]:
-    """Columns of shape (K, m) become m columns, named after the limits."""
+    """The columns, with each of shape (K, m) split into m named after the limits."""
     flat: dict[str, NDArray[Any]] = {}
     for name, column in columns.items():
         if column.ndim == 1:

@@ -220,8 +220,8 @@ class Run:
 def describe(agent: Agent, world: World, seed: int, episodes: int, done: int, before: dict[str, int]) -> dict[str, Any]:
     """The manifest: everything needed to repeat the run, and its guarantee.
 
-    ``before``: the number of episodes before this run, of the ``agent`` and from the streams of the ``seed``. If one of
-    them is not 0, the run can be repeated only by repeating those first.
+    ``before``: the number of earlier episodes, of the ``agent`` and from the streams of the ``seed``. Unless both are
+    0, repeating the run means repeating these first.
     """
     problem = world.problem.first
     return {
@@ -250,6 +250,6 @@ def describe(agent: Agent, world: World, seed: int, episodes: int, done: int, be
 
 @cache
 def versions() -> Mapping[str, str]:
-    """Of what a run depends on. Looked up once: reading the metadata of four packages takes longer than a short run."""
+    """Of what a run depends on; looked up once, which takes longer than a short run."""
     packages = {name: version(name) for name in ("surefoot", "numpy", "scipy", "numba")}
     return {"python": platform.python_version(), **packages}

@@ -74,7 +74,7 @@ class Session:
         self.on_episode: OnEpisode | None = None
         self._ended = False  # by a callback
         self._counted = 0, 0  # episodes, and the violations in them
-        self.watch: Callable[[], bool] | None = None  # asked several times a second: shall the run stop here?
+        self.watch: Callable[[], bool] | None = None  # called several times a second: should the run stop here?
         if saved is not None:
             for name, column in self.table.columns().items():
                 column[: self.done] = saved.table[name]
@@ -150,7 +150,7 @@ class Session:
 
     @contextmanager
     def _drawing(self) -> Iterator[None]:
-        """However the run ends, the agent records how far its streams have been drawn."""
+        """However the run ends, the agent keeps a record of what was drawn."""
         self._note_draws()
         try:
             yield
@@ -164,7 +164,7 @@ class Session:
         agent.draws = self.draws
 
     def _check_alone(self) -> None:
-        """If a callback or another thread has used the agent meanwhile, the same draws would be repeated here."""
+        """If a callback or another thread had used the agent meanwhile, the same draws would be repeated here."""
         if self.agent.draws is not self.draws or self.agent.episodes != self.draws.episodes:
             raise OutOfOrder("the agent was used elsewhere during its run", fix="Use it after the run has ended.")
 
@@ -195,8 +195,8 @@ class Session:
         return Rollout(self.agent, self.played, self.sampler)
 
     def _follow(self) -> bool:
-        """Let the world be as the agent plays it: as large as its graph has grown, every ray at the intensity of its
-        plan (spec 9); → was it another?"""
+        """Make the world what the agent plays: as large as its graph has grown, every ray at the intensity of its plan
+        (spec 9). → has it changed?"""
         problem, intensities = self.agent.problem, self.agent.intensities()
         larger = problem.growth is not None and problem is not self.world.problem
         if larger:
@@ -214,7 +214,7 @@ class Session:
         return True
 
     def _next_policy(self) -> int:
-        """The episode up to which the policy stays as it is, unless new data change it."""
+        """The episode up to which the policy stays, unless new data change it."""
         left = self.agent.episodes_before_change()
         return len(self.table.start) if left is None else self.done + max(1, left)
 
@@ -222,7 +222,7 @@ class Session:
         return len(self.table.start) if every is None else (self.done // every + 1) * every
 
     def _step_episode(self) -> None:
-        """One episode with the same calls that a real plant would make, on indices."""
+        """One episode, with the calls that a real plant would make, on indices."""
         agent, world, table, k = self.agent, self.played, self.table, self.done
         graph = world.problem.graph
         state, total = int(table.start[k]), 0.0
@@ -293,7 +293,7 @@ class Session:
         return self.world.problem.naming.states[0][start]
 
     def _account(self, reached: int) -> None:
-        """Fill the columns that are the same for all episodes of a stretch under one policy."""
+        """Fill the columns that depend on the policy only, for a stretch of episodes."""
         stretch, table = slice(self.done, reached), self.table
         for start in np.unique(table.start[stretch]).tolist():
             rows = np.flatnonzero(table.start[stretch] == start) + self.done
@@ -307,7 +307,7 @@ class Session:
         self.done = reached
 
     def headline(self) -> str:
-        """How it goes, in a line; asked several times a second, so episodes are counted once."""
+        """Progress in a line; each episode is counted once, since this is asked several times a second."""
         counted, violations = self._counted
         violations += int(self.table.violations[counted : self.done].sum())
         self._counted = self.done, violations
@@ -337,7 +337,7 @@ class Session:
         )
 
     def _kept(self, plan: Plan | None) -> tuple[tuple[Plan, int], ...]:
-        """Some of the run's plans; of a graph that has grown too large for that the last one."""
+        """Some of the run's plans, or the last one if its graph has grown too large for that."""
         kept = () if self.recorder is None or plan is None else self.recorder.in_memory(plan, self.done)
         alone = plan is not None and self.world.problem.growth is not None and not kept
         return ((plan, self.done),) if alone and plan is not None else kept

@@ -1,8 +1,8 @@
-"""Where a run's draws come from. One rule: no agent draws the same numbers twice, as its bounds would count them twice.
+"""Where a run's draws come from. No agent may draw the same numbers twice, because its bounds would count them twice.
 
-A seed names streams. Without one, an agent continues its last streams, so that 150 runs of 10 episodes are one run of
-1,500; a fresh agent begins those of seed 0. With one, it begins those of that seed, which must be new to it. If some of
-its episodes were entered by hand, nobody knows what they were drawn from, and a seed must be given.
+A seed names streams. Without a seed, an agent continues its last streams, so that 150 runs of 10 episodes are one run
+of 1,500; a fresh agent begins those of seed 0. With a seed, it begins the streams of that seed, which must be new to
+it. If some of its episodes were entered by hand, nobody knows how they were drawn, and a seed must be given.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from surefoot.worlds.world import World
 
 
 def open_source(agent: Agent, world: World, seed: int | None) -> tuple[Sampler, Draws]:
-    """The streams for a run and their record, not yet entered; refused if the agent has learned from elsewhere."""
+    """The streams of a run and their record; refused if the agent has learned from another source."""
     played, declared = agent.problem.first, world.problem.first
     if played is not declared and (played.growth is not None or played.digest != declared.digest):
         raise InvalidInput("agent and world have different problems", fix="Make the agent from world.problem.")
@@ -56,7 +56,7 @@ def open_source(agent: Agent, world: World, seed: int | None) -> tuple[Sampler, 
 
 
 def start_numbers(n: int, seed: int, before: int, episodes: int) -> IntArray:
-    """The start of each episode, drawn uniformly if there are several; ``before`` were drawn in earlier runs."""
+    """The start of each episode, drawn uniformly from several; ``before``: those drawn in earlier runs."""
     if n == 1:
         return np.zeros(episodes, np.int64)
     drawn: IntArray = stream(seed, "starts").integers(n, size=before + episodes)

@@ -1,8 +1,7 @@
 """Follows one episode of an environment: which actions are certified now, what is played, what was learned.
 
-An episode keeps one plan from its first step to its last, even if the learner, which may follow several episodes at a
-time, makes a new one in between: a state that this plan's certified actions lead to has a certified action in this
-plan, but not necessarily in another.
+An episode keeps its plan to the end, even if the learner, which may follow several episodes at a time, makes a new one
+meanwhile: a state that certified actions lead to has a certified action in the same plan, but perhaps not in another.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ OUTSIDE = ("fallback", "nearest")
 
 
 class Allowed:
-    """What one plan certifies, as masks over an environment's actions, made state by state when needed."""
+    """What one plan certifies, as masks over an environment's actions, computed when needed."""
 
     def __init__(self, learner: Learner, reader: Reader) -> None:
         self.plan: Plan = learner.plan
@@ -66,7 +65,7 @@ class Follower:
 
     @property
     def certificate(self) -> dict[str, Any]:
-        """What is promised for this episode, and by which plan."""
+        """What is promised for this episode, and the plan that promises it."""
         plain, lost = self._allowed.certificate, self._lost or self.learner.disproved
         plain = plain if self._counts else plain | {"counted": False}
         return plain | {"guaranteed": False, "promise": lost} if lost else plain
@@ -74,7 +73,7 @@ class Follower:
     # --- an episode -------------------------------------------------------------------------------------
 
     def begin(self, observation: Any, info: dict[str, Any], counts: bool) -> None:
-        """Begin an episode and give up one in progress. ``counts``: may the learner use what it sees?"""
+        """Begin an episode and abandon one in progress. ``counts``: may the learner use what it sees?"""
         learner = self.learner
         if self.place is not None:
             learner.count_episodes(self.end())
@@ -96,7 +95,7 @@ class Follower:
         return self._instead(action)
 
     def arrive(self, step: Transition) -> bool:
-        """Record what the action did; → is the episode over?"""
+        """Record what the action did. → is the episode over?"""
         place = under_way(self.place)
         h, pair = place.step, int(self.reader.pairs(place.step, place.state)[step.action])
         try:
@@ -114,7 +113,7 @@ class Follower:
             self._stray(h + 1, state)
         else:
             if place.problem.shared_offsets and int(self._allowed.plan.values.action[h][place.state]) != pair:
-                place.strayed = True  # whoever chose otherwise may have seen the offset of this episode
+                place.strayed = True  # whoever chose it may know the offset of this episode
             place.move(edge)
             if self._counts:
                 cost, last = (None, None) if place.strayed else map(self._finite, self.reader.costs(step))
@@ -127,7 +126,7 @@ class Follower:
         return False
 
     def _finite(self, cost: FloatArray | None) -> FloatArray | None:
-        """A cost that is not finite is not learned from, and ends the promise: it may be high costs that fail."""
+        """A cost that is not finite is not learned from and ends the promise: a sensor may fail at high costs."""
         if cost is None or all(map(math.isfinite, cost.tolist())):
             return cost
         where, got = under_way(self.place), cost.tolist()
@@ -135,7 +134,7 @@ class Follower:
         return None
 
     def end(self) -> int:
-        """End the episode; → how many episodes the learner counts: 1, or 0 if it may not use it."""
+        """End the episode. → 1 if the learner may count it, otherwise 0"""
         self.place, self.mask, self.exists = None, self._nothing, self._nothing
         return int(self._counts)
 
@@ -156,7 +155,7 @@ class Follower:
         return self.reader.action(h, state, self._allowed.plan.pair(h, state) if pair == NO_ACTION else pair)
 
     def _stray(self, h: int, state: int) -> None:
-        """Something declared impossible has happened: from now on only the fallback is played; nothing is learned."""
+        """Something declared impossible has happened: from now on play only the fallback, and learn nothing."""
         place = under_way(self.place)
         if not self._lost:
             where, to = str(place), place.problem.naming.states[h][state]
@@ -178,7 +177,7 @@ class Follower:
 
 @contextmanager
 def one_step_of(*followers: Follower) -> Iterator[None]:
-    """A step of their environments. If it fails, nobody knows where they are any more, and only a reset helps."""
+    """A step of their environments. If it fails, nobody knows where they are, and only a reset helps."""
     try:
         yield
     except BaseException:

@@ -1,7 +1,6 @@
-"""Turns what an environment says into the problem's own states, actions and costs.
+"""Translates what an environment says into the problem's states, actions and costs.
 
-Our environments give them in ``info``, by index. For any other environment the user says which state an observation is
-and what a transition cost.
+Our environments give them in ``info``, by index. For any other environment, the user's functions do.
 """
 
 from __future__ import annotations

@@ -1,22 +1,22 @@
 """``sf.shield(env, learner)``: whatever learns in this environment, only certified actions are played.
 
-The shield follows the environment step by step and keeps its own learner of costs and transitions, one of ours. It
-never looks at rewards and never asks how an action was chosen.
+The shield follows the environment step by step with a learner of its own. It uses neither rewards nor knowledge of how
+an action was chosen.
 
 **Why a foreign policy keeps the guarantee.** The confidence statements of spec 3 and 6 hold however the data were
-gathered, as long as the measurement could not be known when the action was taken. Formally: the rows x_1, x_2, …
-of costs are predictable (x_t is decided by what happened before the noise η_t was drawn: the past, the policy's own
-random numbers, and the successor), and η_t is σ-sub-Gaussian given all of that. Then Σ x_t η_t is a martingale, and its
-self-normalised bound holds for all t at once, no matter who chose the actions: our planner, a half-trained neural
-network, or an adversary who knows the plan. The same holds for transitions, whose targets are the values of the plan
-in force when they are drawn. So with probability at least 1 − p the bounds of *every* plan hold, what a plan certifies
-is safe with all that may follow (Theorem 1), and a policy confined to it cannot break a limit. A policy that is masked
-or overruled is confined. The shield records the action that was played, never the one that was asked for.
+gathered, as long as the measurement could not be known when the action was taken. Formally: the rows x_1, x_2, … of
+costs are predictable (x_t is decided before the noise η_t is drawn, by the past, the policy's random numbers and the
+successor), and η_t is σ-sub-Gaussian given all of that. Then Σ x_t η_t is a martingale, and its self-normalised bound
+holds for all t at once, whoever chose the actions: our planner, a half-trained neural network, or an adversary who
+knows the plan. The same holds for transitions, whose targets are the values of the plan in force. So with probability
+at least 1 − p the bounds of *every* plan hold, what a plan certifies is safe with all that may follow (Theorem 1), and
+a policy that is masked or overruled cannot break a limit. The shield records the action that was played, not the one
+requested.
 
 What breaks it: a policy that sees the noise before it acts, the same noise twice (the shield does not count episodes
-after a seed that its learner has learned from), or costs of another action than the one let through. With
-``episode_noise`` a reading tells about the noise of the next one: then the policy must not act on readings of the same
-episode, and episodes that share a learner are played one after another, or in step (spec 3).
+after a seed that its learner has learned from), or costs of another action than the one played. With ``episode_noise``
+a measurement tells about the noise of the next one: then the policy must not act on measurements of the same episode,
+and episodes that share a learner are played one after another, or in step (spec 3).
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def shield(
 
 
 def _problem_of(env: Any, vector: bool) -> Problem:
-    """What one of our environments declares; the parts of a vector environment must declare the same."""
+    """The problem of one of our environments; the parts of a vector environment must share it."""
     try:
         parts = env.get_attr("problem") if vector else [env.unwrapped.problem]
     except AttributeError:
@@ -160,7 +160,7 @@ def _learner(learner: Any, known: Problem | None) -> Learner:
         raise InvalidInput("a shield needs a learner", got=repr(learner), fix=fix)
     found: Learner = learner
     refuse_rays(found.problem, "a shield")
-    refuse_growing(found.problem, "a shield")  # which numbers transitions as they were when it was made
+    refuse_growing(found.problem, "a shield")  # which keeps the numbers of transitions
     if known is not None and known is not found.problem and known.digest != found.problem.digest:
         fix = "Make it with sf.LsviNew(env.unwrapped.problem)."
         raise InvalidInput("the learner was made for a different problem from the environment's", fix=fix)
@@ -168,7 +168,7 @@ def _learner(learner: Any, known: Problem | None) -> Learner:
 
 
 def _refuse_partial_episodes(learner: Learner, environments: int) -> None:
-    """Where rows of one regression share an offset, plans may know whole episodes only (spec 3)."""
+    """If rows of one regression share an offset, plans may use only whole episodes (spec 3)."""
     if environments > 1 and learner.problem.shared_offsets and learner.problem.stationary_costs:
         raise InvalidInput(
             "episodes are played one at a time where costs are stationary and a limit declares episode_noise",
@@ -194,7 +194,7 @@ def _terminal_cost(step: Transition) -> Cost:
 
 
 def may_count(learner: Learner, seeds: Sequence[int | None]) -> list[bool]:
-    """Which environments draw noise that their learner has not seen yet; remembers their seeds."""
+    """Which environments draw noise that their learner has not seen; remembers their seeds."""
     played = () if learner.draws is None else learner.draws.seeds
     fresh = []
     for seed in seeds:
@@ -234,7 +234,7 @@ class Shield(gymnasium.Wrapper[Any, Any, Any, Any]):
         return self._follower.mask.copy()
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Begin an episode and give up one in progress; what was seen of it counts."""
+        """Begin an episode and abandon one in progress, of which what was seen counts."""
         if seed is not None:
             (self._counts,) = may_count(self.learner, [seed])
         observation, info = self.env.reset(seed=seed, options=options)

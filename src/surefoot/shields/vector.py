@@ -1,8 +1,7 @@
-"""A vector environment behind one shield: several episodes at a time, one learner, one plan for those that begin.
+"""A vector environment behind one shield: several episodes at a time and one learner.
 
-The parts are processed in order, step by step, so the data enter as they would from one environment with the same
-transitions. A plan is made after a step in which some episode has ended, never during a step; each episode keeps the
-plan it began with.
+The parts are processed in order, step by step, so data enter as from one environment with the same transitions. A plan
+is made after a step in which some episode has ended; each episode keeps the plan that it began with.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ class VectorShield(gymnasium.vector.VectorWrapper):
         return sum(follower.replacements for follower in self._followers)
 
     def action_masks(self) -> BoolArray:
-        """(environments, n) the certified actions; if an episode is over, and no action is played, the first."""
+        """(environments, n) the certified actions; if an episode is over and no action is played, the first one."""
         masks = np.stack([follower.mask for follower in self._followers])
         masks[self._resetting, 0] = True
         return masks
@@ -101,7 +100,7 @@ class VectorShield(gymnasium.vector.VectorWrapper):
         return observations, rewards, terminated, truncated, self._with_masks(infos)
 
     def _checked(self, actions: Any) -> NDArray[np.int64]:
-        """Check that there is a whole number for each part, and that all are in an episode or about to begin one."""
+        """Check that there is a whole number for each part, and that each is in an episode or about to begin one."""
         if any(part.place is None and not over for part, over in zip(self._followers, self._resetting, strict=True)):
             raise OutOfOrder("step before reset, or after an error", fix="Call reset first.")
         found = np.asarray(actions)

@@ -70,7 +70,7 @@ class RunPlace:
 
     @contextlib.contextmanager
     def appearing(self) -> Iterator[Path]:
-        """A folder to fill; it is moved to the run's place, whole, and what only a restart needs is dropped."""
+        """A folder to fill; it is then moved to the run's place, and what only a restart needs is removed."""
         beside = self.folder.with_name(f".{self.folder.name}-{secrets.token_hex(4)}")
         try:
             yield beside
@@ -103,7 +103,7 @@ class Folder:
         return Spec(which, contenders, part["seeds"], part["episodes"], world["options"], kept)
 
     def world(self) -> World:
-        """The world, made again; refused if it is no longer the one of these runs."""
+        """The world, made again; refused if it is not the one of these runs."""
         known, source = self.manifest["world"], str(self.root / MANIFEST)
         try:
             world = self.spec.make_world().named(known["name"])
@@ -148,7 +148,7 @@ class Folder:
         return found
 
     def ledgers(self) -> dict[str, list[Ledger]]:
-        """Those of all finished runs, by label; a label without any is left out."""
+        """The ledgers of all finished runs, by label; a label without any is left out."""
         found: dict[str, list[Ledger]] = {}
         for place in self.finished():
             found.setdefault(place.label, []).append(self.ledger(place))
@@ -157,7 +157,7 @@ class Folder:
     # --- wall times -------------------------------------------------------------------------------------
 
     def times(self) -> dict[str, Any]:
-        """Wall times by ``LABEL/seed-0003``; empty if there are none, or none that can be read."""
+        """Wall times by ``LABEL/seed-0003``; empty if there are none that can be read."""
         with contextlib.suppress(OSError, UnreadableFile):
             document = checked.entries(documents.read_json(self.root / TIMES)[0], "$", ("runs",))
             runs = checked.entries(document["runs"], "$.runs", ())
@@ -179,7 +179,7 @@ class Folder:
 
 
 def _is_time(entry: Any) -> bool:
-    """Seconds, and marks in increasing order; times are optional, so anything else is ignored without an error."""
+    """Is this seconds, and marks in increasing order? Times are optional: anything else is ignored."""
     try:
         part = checked.entries(entry, "", ("seconds", "marks"))
         marks = [checked.sequence(mark, "", 2) for mark in checked.sequence(part["marks"], "")]
@@ -196,7 +196,7 @@ def _is_time(entry: Any) -> bool:
 
 
 def open_folder(root: str | Path) -> Folder:
-    """A sweep's directory; anything else is an error that says why."""
+    """A sweep's directory; anything else is an error."""
     root = Path(root)
     source = root / MANIFEST
     if not source.is_file():
@@ -237,7 +237,7 @@ def _checked(document: object) -> dict[str, Any]:
             checked.integer(seed, at)
     for name, number in checked.entries(manifest["versions"], "$.versions", ()).items():
         checked.string(number, f"$.versions.{name}")
-    json.dumps(document, ensure_ascii=False).encode()  # half a character anywhere could not be written again
+    json.dumps(document, ensure_ascii=False).encode()  # half a character could not be written again
     return manifest
 
 
@@ -245,7 +245,7 @@ _MAKE_ONE = "Make one with: surefoot run WORLD --out DIR."
 
 
 def refuse_taken(root: Path, force: bool) -> None:
-    """Refuse to overwrite anything unless asked to, and ever to overwrite something that is not a sweep."""
+    """Refuse to overwrite runs unless forced, and anything else always."""
     if not root.exists() or (root.is_dir() and not _content(root)):
         return
     if not root.is_dir():
@@ -269,12 +269,12 @@ def refuse_taken(root: Path, force: bool) -> None:
 
 
 def _content(root: Path) -> list[str]:
-    """What is in a directory, except the locks that a refused or killed process leaves."""
+    """What is in a directory, except locks that a refused or killed process left."""
     return [path.name for path in root.iterdir() if path.name not in (LOCK, WORKERS)]
 
 
 def create(root: Path, manifest: dict[str, Any], world: World) -> Folder:
-    """Write the manifest, and a world that no registry can make; earlier runs are removed first, in one step."""
+    """Write the manifest, and a world that no registry can make; earlier runs are moved away first."""
     with writing(root):
         if (root / RUNS).exists():
             disk.DISK.move(root / RUNS, root / f".old-{secrets.token_hex(4)}")
@@ -313,10 +313,10 @@ def _leftovers(folder: Folder) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Work in the folder alone, or refuse and say who is there.
+    """Work in the folder alone, or refuse.
 
-    The workers share a lock of their own: if the process that runs a sweep is killed, they may live on for a moment,
-    and the next process waits until they are gone.
+    Workers share a second lock: if the process that runs a sweep is killed, they may live on for a moment, and the next
+    process waits until they are gone.
     """
     fix = "Wait for it to end, or choose another directory."
     with Lock(folder / LOCK, busy="another process works in this directory", fix=fix):
@@ -326,7 +326,7 @@ def alone(folder: Path) -> Iterator[None]:
 
 
 def working(folder: Path) -> Lock:
-    """A lock that a worker process holds as long as it lives."""
+    """The lock that a worker process holds while it lives."""
     return _workers(folder, shared=True)
 
 

@@ -1,4 +1,4 @@
-"""What a sweep runs: a world, agents with their options, seeds. Checked before anything is made."""
+"""What a sweep runs: a world, agents with their options, and seeds, checked before anything is made."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from surefoot.worlds import registry as worlds
 from surefoot.worlds.world import World
 
 FORMAT, VERSION = "surefoot-sweep", 2  #: of the manifest
-MOST = 2**63 - 1  #: what a seed or a number of episodes may be: it names folders and fills int64 columns
+MOST = 2**63 - 1  #: the largest seed or number of episodes: it names folders and fills int64 columns
 
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}\Z")
 
@@ -78,7 +78,7 @@ class Spec:
 
     @property
     def own_world(self) -> bool:
-        """True if no registry can make it again, so that a copy is kept with the runs."""
+        """True if no registry can make the world again, so that a copy is kept with the runs."""
         return isinstance(self.world, World) or worlds.is_file_name(self.world)
 
     def make_world(self) -> World:
@@ -102,7 +102,7 @@ def _below(name: str, value: int) -> None:
 
 
 def check_world_options(world: str, options: Mapping[str, Any]) -> None:
-    """Refuse an unknown world, and an option that it does not have."""
+    """Refuse an unknown world, or options that it does not have."""
     if worlds.is_file_name(world):
         return worlds.refuse_options(world, options)
     worlds.family_of(world)

@@ -140,7 +140,7 @@ def sweep(
         manifest, more = _manifest(spec, world)
         found = folders.create(root, manifest, world)
         engine = _without_processes(engine, world, len(found.places()))
-        del world  # workers make their own; a copy here would be one too many
+        del world  # workers make their own
         return _play_missing(found, engine, pause, progress, (*notes, *more), plan_on)
 
 
@@ -171,7 +171,7 @@ def resume_sweep(
 
 
 def _engine(on: str | Engine | None, jobs: int | None, plan_on: str | None, spec: Spec) -> Engine:
-    """Where runs are played; in this process alone if their plans are made on a cluster."""
+    """Where runs are played: in this process only, if plans are made on a cluster."""
     if plan_on is None:
         return engine_of(on, jobs)
     if on not in (None, "local") or jobs not in (None, 1):
@@ -186,12 +186,12 @@ def _engine(on: str | Engine | None, jobs: int | None, plan_on: str | None, spec
 
 
 def _without_processes(engine: Engine, world: World, tasks: int) -> Engine:
-    """A single run, or a single process, needs no other process than this one."""
+    """A single run, or a single process, needs only this process."""
     return Here(world) if isinstance(engine, Local) and min(engine.jobs, tasks) <= 1 else engine
 
 
 def _try_agents(spec: Spec, world: World, plan_on: str | None) -> list[str]:
-    """Make every agent once, so that refusals come before anything is written. → their warnings."""
+    """Make every agent once, so that errors come before anything is written. → their warnings"""
     notes = []
     for each in spec.agents:
         with warnings.catch_warnings(record=True) as caught:

@@ -1,4 +1,4 @@
-"""One run of a sweep: resumed where it stopped, saved on the way, finished by one rename."""
+"""One run of a sweep: resumed where it stopped, saved along the way, finished by one rename."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from surefoot.sweeps.spec import Contender
 from surefoot.worlds.world import World
 
 MOST_MARKS = 120
-SAVE_SHARE = 20  # a checkpoint may take a twentieth of the time, at most
+SAVE_SHARE = 20  # checkpoints take a twentieth of the time at most
 TELL_SECONDS = 0.1
 
 ENDED, FAILED = "ended", "failed"  #: what a worker's answer begins with
@@ -33,14 +33,14 @@ ENDED, FAILED = "ended", "failed"  #: what a worker's answer begins with
 
 @dataclass(frozen=True)
 class Task:
-    """What a process must know to play one run, besides the world."""
+    """What a process must know, besides the world, to play one run."""
 
     place: RunPlace
     contender: Contender
     episodes: int
     snapshots: bool
     checkpoint_seconds: float
-    plan_on: str | None = None  # where plans are made, of agents that know how
+    plan_on: str | None = None  # where plans are made, for agents that support it
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def make_agent(contender: Contender, world: World, episodes: int, plan_on: str |
 
 
 def play_task(task: Task, world: World, tell: Tell, stop: Stop) -> Played:
-    """Play a run to its end or until ``stop()``; either way, everything done is on disk."""
+    """Play a run to its end or until ``stop()``; either way, what was done is on disk."""
     place = task.place
     with writing(place.folder.parent):
         disk.DISK.mkdir(place.folder.parent)
@@ -112,7 +112,7 @@ def _resumed(task: Task, agent: Agent, world: World) -> Session:
 
 @dataclass
 class _Watch:
-    """Looks at a run several times a second: reports progress, saves it from time to time, asks whether to stop."""
+    """Called several times a second: reports progress, saves the run from time to time, asks whether to stop."""
 
     session: Session
     task: Task
@@ -142,7 +142,7 @@ class _Watch:
         return self.stop()
 
     def keep(self) -> None:
-        """Write snapshots first, then the checkpoint that needs them, then remove those that it does not need."""
+        """Write snapshots, then the checkpoint that needs them, then remove those that it does not need."""
         began = self.seconds()
         place = self.task.place
         with writing(place.checkpoint, fix="What was kept before is still there."):
@@ -169,7 +169,7 @@ def finish_run(run: Run, place: RunPlace, recorder: Recorder | None) -> None:
 
 
 def packed(error: BaseException) -> tuple[Any, ...]:
-    """An error as parts that can be sent: its type's name, rule, where, got, fix, and the traceback as text."""
+    """An error as parts that can be sent, the traceback as text."""
     trace = "".join(traceback.format_exception(error))
     if isinstance(error, SurefootError):
         return (FAILED, type(error).__name__, error.rule, error.where, error.got, error.fix, trace)

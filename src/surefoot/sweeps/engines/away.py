@@ -1,9 +1,8 @@
-"""A run that is played away from the sweep's folder, on a machine that may not see it.
+"""A run that is played on a machine that may not see the sweep's folder.
 
-What is kept of the run is sent with the task and returned with the answer, as the files that it consists of: the
-checkpoint of a run under way with its snapshots, or the folder of a finished one. A long run is played in several
-stints of ``checkpoint_seconds`` each, so that what it has done is returned from time to time, and any worker can play
-the next stint. A worker plays it like any other run, in a temporary folder (:func:`surefoot.sweeps.task.play_task`).
+The run's files travel with the task and return with the answer: the checkpoint and snapshots of a run under way, or the
+folder of a finished one. A long run is played in stints of ``checkpoint_seconds``, so that its files return from time
+to time, and any worker can play the next stint, in a temporary folder (:func:`surefoot.sweeps.task.play_task`).
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ NEVER = float("inf")
 
 @dataclass
 class RemoteRun:
-    """A task, what is kept of its run, and the result of its stints in this session."""
+    """A task, the files of its run, and the result of its stints in this session."""
 
     task: Task
     files: Files
@@ -47,7 +46,7 @@ class RemoteRun:
         return cls(task, files_of(task.place))
 
     def take_back(self, answer: tuple[Any, ...]) -> Played | Exception:
-        """Write what was returned; → the result so far, or the error that ended the run."""
+        """Write what was returned. → the result so far, or the error that ended the run"""
         if answer[0] != ENDED:
             return unpacked(answer)
         played, files = answer[1:]
@@ -70,7 +69,7 @@ class RemoteRun:
 def play_stint(
     task: Task, files: Mapping[str, bytes], world: World, scratch: str | None, tell: Tell, stop: Stop
 ) -> Any:
-    """Play until the run ends, ``stop()``, or the stint's time is over. → (ENDED, Played, files), or a packed error."""
+    """Play until the run or the stint ends, or ``stop()``. → (ENDED, Played, files), or a packed error"""
     numba.set_num_threads(1)
     folder = Path(tempfile.mkdtemp(prefix="surefoot-", dir=scratch))
     try:
@@ -87,7 +86,7 @@ def play_stint(
 
 
 class _Stint:
-    """Says stop when its time is over: at least twenty times what it took to begin."""
+    """Stops when its time is over: at least twenty times what it took to begin."""
 
     def __init__(self, task: Task, stop: Stop) -> None:
         self._stop, self._made, self._begun = stop, time.perf_counter(), 0.0
@@ -102,13 +101,13 @@ class _Stint:
 
 
 def world_file(folder: Folder) -> bytes | None:
-    """The file of a world that no registry can make; it travels once to every worker."""
+    """The file of a world that no registry can make, which is sent to every worker once."""
     name = folder.manifest["world"]["file"]
     return None if name is None else (folder.root / name).read_bytes()
 
 
 def world_of(manifest: dict[str, Any], file: bytes | None) -> World:
-    """The sweep's world, made where the run is played; refused when it, or this package, is another there."""
+    """The sweep's world, made on the worker; refused if it, or this package, is different there."""
     asked, here = manifest["versions"]["surefoot"], version("surefoot")
     if asked != here:
         fix = "Install the same version on every machine of the cluster."
@@ -138,9 +137,9 @@ def unpack(files: Mapping[str, bytes], parent: Path) -> None:
 
 
 def write_back(place: RunPlace, files: Files, finished: bool) -> None:
-    """Write what was returned into the sweep's folder: a finished run by one rename, another file by file.
+    """Write what was returned into the sweep's folder: a finished run by one rename, any other file by file.
 
-    Snapshots come before the checkpoint that needs them, and those that it no longer needs go after it.
+    Snapshots are written before the checkpoint that needs them, and removed after it if it no longer does.
     """
     parent = place.folder.parent
     with writing(place.folder):

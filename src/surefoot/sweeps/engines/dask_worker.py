@@ -1,4 +1,4 @@
-"""What runs on a Dask worker: one plugin per sweep, which holds its world, and one function that plays."""
+"""What runs on a Dask worker: a plugin per sweep, which holds its world, and a function that plays."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from surefoot.sweeps.engines.away import Files, play_stint, world_of
 from surefoot.sweeps.task import Task, packed
 from surefoot.worlds.world import World
 
-TELL_SECONDS = 0.5  # between two messages of a run on how it stints
+TELL_SECONDS = 0.5  # between two progress messages of a run
 
 
 class Playing(WorkerPlugin):  # type: ignore[misc, unused-ignore]
-    """Given to every worker once: what the sweep is, its world once it is made, and whether to stop."""
+    """Given to every worker once: the sweep, its world once it is made, and whether to stop."""
 
     def __init__(self, name: str, manifest: dict[str, Any], file: bytes | None) -> None:
         self.name, self.manifest, self.file, self.stopped = name, manifest, file, False
@@ -33,7 +33,7 @@ class Playing(WorkerPlugin):  # type: ignore[misc, unused-ignore]
 
 
 def stop_playing(name: str, dask_worker: Any) -> None:
-    """Runs of this sweep return what they have, and none is begun."""
+    """Let runs of this sweep return what they have, and begin no other."""
     if name in dask_worker.plugins:
         dask_worker.plugins[name].stopped = True
 

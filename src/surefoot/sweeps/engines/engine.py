@@ -1,4 +1,4 @@
-"""Where the runs of a sweep are played: one seam, ``map``, and what fills it.
+"""Where the runs of a sweep are played: the interface, ``map``, and what implements it.
 
 ================  ======================================================================================
 ``local``         processes of this machine (the default): :mod:`surefoot.sweeps.engines.local`
@@ -6,8 +6,8 @@ a cluster         ``dask``, an address or a file (:mod:`surefoot.clusters`): :mo
 ``joblib``        joblib with its own processes; ``joblib:NAME`` with a backend that is registered there
 ================  ======================================================================================
 
-Whatever the engine, a run is the same bytes: its own seed, one thread, and this package's version on every worker. The
-process that runs the sweep is the only one that writes to its folder, so that a worker believed dead cannot disturb.
+Whatever the engine, a run is the same bytes: it has its own seed and one thread, and every worker has this version of
+the package. Workers elsewhere never write to the sweep's folder, so one that is wrongly believed dead cannot disturb.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from surefoot.sweeps.task import Played, Task
 
 @dataclass(frozen=True)
 class Lost:
-    """A run that was given up: whoever played it died."""
+    """A run that was given up because its workers died."""
 
     deaths: int
-    how: str  # what is known of the last death
+    how: str  # the last one died
 
     def __str__(self) -> str:
         return f"its worker died {self.deaths} times, the last time with {self.how}"
@@ -43,17 +43,17 @@ class Engine(Protocol):
     """Plays tasks somewhere."""
 
     def map(self, tasks: Sequence[Task], folder: Folder, display: Display, stop: Interrupt) -> Results:
-        """Every task that ended or stopped with what became of it, in any order.
+        """Every task that ended or stopped, with its result, in any order.
 
-        Once ``stop.requested`` is set, no task is begun; those under way are kept where they are and come, too. What a
-        run has done is in its folder before it is said here. A worker that dies is replaced and its task played again
-        from what was kept; after ``clusters.MOST_DEATHS`` of them it is :class:`Lost`.
+        Once ``stop.requested`` is set, no task is begun; those under way are saved and yielded, too. What a run has
+        done is in its folder before it is yielded. A worker that dies is replaced and its task resumed from what was
+        saved; after ``clusters.MOST_DEATHS`` deaths the task is :class:`Lost`.
         """
         ...
 
 
 def engine_of(on: str | Engine | None, jobs: int | None) -> Engine:
-    """The engine of a word, an address or a file; ``jobs``: processes on this machine, by default one per core."""
+    """The engine for a word, an address or a file; ``jobs``: processes on this machine, by default one per core."""
     if on is not None and not isinstance(on, str):
         return on
     if on is None or on == "local":

@@ -1,6 +1,6 @@
-"""Runs on this machine. Processes are spawned, never forked: neither threads nor locks of the parent come along.
+"""Runs on this machine. Processes are spawned, never forked, so they inherit neither threads nor locks.
 
-The order in which runs end has no influence on any of them: each has its own seed, agent and files.
+The order in which runs end does not matter: each has its own seed, agent and files.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from surefoot.threads import one_blas_thread
 from surefoot.worlds.world import World
 
 GRACE = 30.0  # seconds for a worker to end by itself
-STOP = "stop"  # to a process, beside a Task and None
-ADVANCED = "advanced"  # from it: how far its run is; then the answer
+STOP = "stop"  # sent to a process, as are a Task and None
+ADVANCED = "advanced"  # from it: how far its run is; the answer follows
 
 
 @dataclass(frozen=True)
 class Here:
-    """The engine without any other process: one run after the other, in this one."""
+    """One run after the other, in this process."""
 
     world: World
 
@@ -47,7 +47,7 @@ class Here:
 
 @dataclass(frozen=True)
 class Local:
-    """The engine of so many processes, which make the world themselves."""
+    """So many processes, which make the world themselves."""
 
     jobs: int
 
@@ -69,12 +69,12 @@ class _Worker:
     task: Task | None = None
 
     def give(self, waiting: deque[Task]) -> None:
-        """The next task, or the end."""
+        """Send the next task, or the end."""
         self.task = waiting.popleft() if waiting else None
         self.send(self.task)
 
     def send(self, message: object) -> None:
-        with contextlib.suppress(OSError):  # a dead worker shows when its connection is read
+        with contextlib.suppress(OSError):  # a dead worker is noticed when its connection is read
             self.connection.send(message)
 
     def end(self) -> None:
@@ -98,13 +98,13 @@ class _Pool:
         here, there = context.Pipe()
         process = context.Process(target=spawned.work, args=(there, self._root), daemon=True)
         process.start()
-        there.close()  # so that its end, however it comes, is seen here
+        there.close()  # so that the process's end is noticed here
         begun = _Worker(process, here)
         self._busy[here] = begun
         begun.give(self._waiting)
 
     def attend(self, display: Display, stop: Interrupt) -> Results:
-        """Until no process has a task."""
+        """Yield results until no process has a task."""
         told = False
         while self._busy:
             if stop.requested and not told:
@@ -127,7 +127,7 @@ class _Pool:
             display.refresh()
 
     def _answer(self, each: _Worker, display: Display) -> Result | None:
-        """What became of a process's task; None while it goes on."""
+        """The result of a process's task; None while it continues."""
         try:
             message = each.connection.recv()
         except (EOFError, OSError):
@@ -142,7 +142,7 @@ class _Pool:
         return result
 
     def _next(self, each: _Worker, answer: Result) -> None:
-        """A process that answered takes the next task; one that died is replaced while there is something to do."""
+        """Give a process that answered the next task; replace one that died while tasks wait."""
         dead = isinstance(answer, Lost)
         if not dead:
             each.give(self._waiting)
@@ -167,7 +167,7 @@ class _Pool:
 
 
 def play_tasks(connection: Connection, root: Path) -> None:
-    """Make the world of the sweep in ``root`` and play what comes, until None comes."""
+    """Make the world of the sweep in ``root`` and play the tasks that arrive, until None does."""
     numba.set_num_threads(1)
     with one_blas_thread():  # for libraries that were loaded before the environment was set
         try:

@@ -27,9 +27,9 @@ from surefoot.sweeps.task import Task
 PATIENCE = 60.0  # seconds for a first worker, and for a scheduler to come back
 GRACE = 60.0  # seconds for the runs under way to be returned after a stop
 COUNT_SECONDS = 1.0  # between two looks at how many workers there are
-EMPTY_SECONDS = 20.0  # without any worker: then the cluster is taken for lost
-TRIES = 20  # to introduce a sweep to its workers
-AHEAD = 4  # tasks per thread that Dask has at a time, and never fewer than LEAST
+EMPTY_SECONDS = 20.0  # without any worker until the cluster is considered lost
+TRIES = 20  # to register a sweep with its workers
+AHEAD = 4  # tasks per thread that Dask has at a time, at least LEAST
 LEAST = 256
 
 
@@ -53,7 +53,7 @@ class Dask:
         yield from submitted.left()
 
     def _opened(self, stack: contextlib.ExitStack, stop: Interrupt | None) -> Any:
-        """A client; after a loss (``stop`` is given) it is tried for some time."""
+        """A client; after a loss, when ``stop`` is given, try for some time."""
         deadline = time.monotonic() + PATIENCE
         while True:
             try:
@@ -71,7 +71,7 @@ class Dask:
 
 
 class _Submitted:
-    """The tasks that Dask has, and those that it will be given."""
+    """The tasks that Dask has, and those that wait."""
 
     def __init__(
         self, folder: Folder, display: Display, stop: Interrupt, waiting: deque[RemoteRun], cluster: Cluster
@@ -85,7 +85,7 @@ class _Submitted:
         self.done = False
 
     def play_all(self, client: Any) -> Results:
-        """Until all are returned or the client loses its scheduler; what was sent then waits to be sent again."""
+        """Yield results until all are back or the scheduler is lost; what was sent then waits again."""
         name = f"surefoot-{id(self):x}-{time.monotonic_ns():x}"
         news: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._seen_at = self._full_at = time.monotonic()
@@ -108,7 +108,7 @@ class _Submitted:
                 client.unregister_worker_plugin(name)
 
     def _introduced(self, client: Any, name: str, news: queue.SimpleQueue[Any]) -> bool:
-        """Every worker, also one that comes later, knows the sweep. → False: the scheduler is gone."""
+        """Register the sweep with every worker, also later ones. → False: the scheduler is gone"""
         from surefoot.sweeps.engines import dask_worker
 
         for _ in range(TRIES):
@@ -118,7 +118,7 @@ class _Submitted:
                 )
                 client.subscribe_topic(name, lambda event: news.put(event[1]))
                 return True
-            except OSError:  # a worker died at that very moment: the others know it, the next one will
+            except OSError:  # a worker died at this moment
                 time.sleep(0.2)
         return False
 
@@ -136,12 +136,12 @@ class _Submitted:
         self._waiting.clear()
         if self._told_at is None:
             self._told_at = time.monotonic()
-            with contextlib.suppress(Exception):  # one that cannot be asked ends its stint by itself
+            with contextlib.suppress(Exception):  # a worker that cannot be asked ends its stint by itself
                 client.run(dask_worker.stop_playing, name, on_error="ignore")
         return bool(self._sent) and time.monotonic() < self._told_at + GRACE
 
     def _send(self, client: Any, name: str, news: queue.SimpleQueue[Any]) -> bool:
-        """Give Dask what it has room for. → False: the scheduler is gone, and with it all that it had."""
+        """Give Dask what it has room for. → False: the scheduler is gone, and all that it had"""
         from surefoot.sweeps.engines import dask_worker
 
         if client.status != "running" or any(future.status in ("cancelled", "lost") for future in self._sent):
@@ -172,7 +172,7 @@ class _Submitted:
         return True
 
     def _arrived(self, news: queue.SimpleQueue[Any]) -> Iterator[Any]:
-        """Futures that are done; what is told on the way is shown."""
+        """Futures that are done; progress is shown meanwhile."""
         with contextlib.suppress(queue.Empty):
             item = news.get(timeout=0.1)
             while True:
@@ -192,7 +192,7 @@ class _Submitted:
             return
         try:
             answer = future.result(timeout=GRACE)
-        except Exception:  # the answer was lost with its worker, or with the scheduler: the stint is played again
+        except Exception:  # the answer was lost with its worker or the scheduler: play the stint again
             self._waiting.appendleft(run)
             return
         finally:

@@ -1,7 +1,7 @@
 """Runs on joblib: its own processes, or a backend that someone registered (Ray, Spark, …).
 
-joblib has no way to talk to a task under way and does not say which task a dead worker had. So a run is played in short
-stints, and after a death each run that was not returned is played alone, which shows whose worker dies.
+joblib cannot talk to a task under way, and does not say which task a dead worker had. So runs are played in stints, and
+after a death each run that was not returned is played alone, to see whose worker dies.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from surefoot.worlds.world import World
 
 @dataclass(frozen=True)
 class Joblib:
-    """The engine; the backend by its name in joblib, by default the one that joblib would take."""
+    """The engine; ``backend``: a name in joblib, by default its own choice."""
 
     jobs: int
     backend: str = ""
 
     def __post_init__(self) -> None:
-        joblib()  # said now, before anything is made
+        joblib()  # an error now, before anything is made
 
     def map(self, tasks: Sequence[Task], folder: Folder, display: Display, stop: Interrupt) -> Results:
         left = {task.place.key: RemoteRun.of(task) for task in tasks}
@@ -62,7 +62,7 @@ class Joblib:
                 yield run.task, run.last
 
     def _played(self, runs: list[RemoteRun], folder: Folder, stop: Interrupt) -> Iterator[tuple[str, Any]]:
-        """One stint of each, in the order in which they end; after a stop no other is begun."""
+        """One stint of each, in the order in which they end; after a stop no further one begins."""
         package = joblib()
         options = {"backend": self.backend} if self.backend else {}
         parallel = package.Parallel(self.jobs, return_as="generator_unordered", batch_size=1, **options)

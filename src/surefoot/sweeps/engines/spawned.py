@@ -1,4 +1,4 @@
-"""Where a worker process begins: one thread per library before any is loaded, and an end when the parent is gone.
+"""Where a worker process begins: it gives libraries one thread each, and ends when its parent does.
 
 This module imports nothing heavy, so that the environment is set before NumPy reads it.
 """
@@ -16,8 +16,8 @@ from surefoot.threads import one_thread
 
 
 def work(connection: Connection, root: Path) -> None:
-    """Play what comes through the connection until None comes. Signals are the parent's business, which has them too
-    when they go to all; only a run under way listens, to stop between two episodes."""
+    """Play what comes through the connection until None comes. The parent handles signals; only a run under way reacts,
+    and stops between two episodes."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
@@ -29,14 +29,14 @@ def work(connection: Connection, root: Path) -> None:
     try:
         with working(root):
             play_tasks(connection, root)
-    except (KeyboardInterrupt, EOFError, BrokenPipeError):  # told twice to stop, or left alone
+    except (KeyboardInterrupt, EOFError, BrokenPipeError):  # asked twice to stop, or the parent is gone
         with contextlib.suppress(OSError):
             connection.close()
         os._exit(1)
 
 
 def _end_with_parent() -> None:
-    """A killed parent cannot say goodbye: two processes must never write to one directory."""
+    """A killed parent cannot end its workers, and two processes must never write to one directory."""
     import multiprocessing
 
     parent = multiprocessing.parent_process()
