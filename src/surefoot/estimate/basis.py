@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.estimate.blocks import Blocks, SameSize
+from surefoot.estimate.blocks import Blocks, BlockShape, SameSize
+from surefoot.estimate.update import Frames
 from surefoot.model.graph import FloatArray, IntArray
 
 NO_DATA = -1  #: in place of where a block's numbers begin
@@ -70,18 +71,17 @@ def isotropic(data: Turned, ridge: float) -> Whitened:
 
 
 class Lens(NamedTuple):
-    """How compiled code sees rows: z = δ∘x − X⁰ᵀρ, in the basis of one regression. Flat, because numba cannot pass a
-    struct of structs to a parallel loop."""
+    """How compiled code sees rows: z = δ∘x − X⁰ᵀρ,  in the basis of one regression."""
 
-    anchors: FloatArray  # (1, n, d)  δ∘x⁰, zero without an anchor
-    directions: FloatArray  # (1, n, d)  ρ = directions·x
-    widths: FloatArray  # (1, d)  δ
+    frames: Frames  # one; anchors are zero where there is none
     folded: bool  # True: ``turn`` includes the projection, turn·x = Uᵀz; False: turn·z
     turn: FloatArray  # (d, d)  Uᵀ where all is one block; else empty
     block: NDArray[np.int64]  # (2,)  the regression and its first block
     spot: NDArray[np.int64]  # these three as in Basis
     entry: NDArray[np.int64]
     flat: FloatArray
+    shape: BlockShape
+    room: int  # the size of the largest block
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +107,8 @@ class Basis:
         # Laid out like all that rows are multiplied by, or the product would be compiled once more.
         turn = self.flat.reshape(blocks.dim, -1).T.copy() if blocks.whole and len(self.flat) else np.empty((0, 0))
         block = np.array([r, blocks.first[r]])
-        return Lens(nothing, nothing, np.ones((1, blocks.dim)), True, turn, block, self.spot, self.entry, self.flat)
+        frames = Frames(nothing, nothing, np.ones((1, blocks.dim)))
+        return Lens(frames, True, turn, block, self.spot, self.entry, self.flat, blocks.shape, blocks.largest)
 
     @cached_property
     def looks(self) -> dict[Any, Lens]:
@@ -119,14 +120,13 @@ class Basis:
         turn = self.lens.turn
         if turn.size:
             turn = turn - np.outer(anchor @ turn.T.copy(), direction)
-        return self.lens._replace(anchors=anchor[None, None], directions=direction[None, None], turn=turn)
+        frames = Frames(anchor[None, None], direction[None, None], self.lens.frames.widths)
+        return self.lens._replace(frames=frames, turn=turn)
 
     def lens_through(self, anchors: FloatArray, directions: FloatArray, width: FloatArray) -> Lens:
         """For scaled rows, or beside several anchors (n, d): z is computed first, because one product would lose digits
         if anchors are nearly dependent."""
-        return self.lens._replace(
-            anchors=anchors[None], directions=directions[None], widths=width[None].copy(), folded=False
-        )
+        return self.lens._replace(frames=Frames(anchors[None], directions[None], width[None].copy()), folded=False)
 
     def turn(self, vector: FloatArray) -> FloatArray:
         """Uᵀv of a vector (d,), by direction; for all other blocks, its length."""

@@ -163,11 +163,10 @@ def bound_rows(x: Features, anchors: Anchors | None, known: CostEllipsoids) -> t
             tolerances=np.ascontiguousarray(beside.tolerances),
             anchor_lengths=np.array([float(np.linalg.norm(row)) for row in beside.anchors]),
         )
-    look, blocks = look_at(known.basis, beside, known.family), known.basis.blocks
-    table, (shape, room) = rows_of(x), (blocks.shape, blocks.largest)
+    look, table = look_at(known.basis, beside, known.family), rows_of(x)
 
     def some(first: int, end: int) -> None:
-        kernels.bound(table, rows[first:end], look, shape, room, balls, upper, lower)
+        kernels.bound(table, rows[first:end], look, balls, upper, lower)
 
     in_ranges(len(rows), kernels.worth_threads(x, len(rows)), some)
     return upper, lower
@@ -177,11 +176,11 @@ def turned_lengths(
     x: Features, anchors: Anchors | None, family: Family, basis: Basis, weights: FloatArray
 ) -> FloatArray:
     """(rows,) √Σ_i w_i² weights_i with w = Uᵀz, of features x (rows, dc)."""
-    out, look, blocks = np.empty(len(x)), look_at(basis, family.known(anchors), family), basis.blocks
-    table, (shape, room), weights = rows_of(x), (blocks.shape, blocks.largest), weights[None, :]
+    out, look = np.empty(len(x)), look_at(basis, family.known(anchors), family)
+    table, weights = rows_of(x), weights[None, :]
 
     def some(first: int, end: int) -> None:
-        kernels.length(table, first, end, look, shape, room, weights, out)
+        kernels.length(table, first, end, look, weights, out)
 
     in_ranges(len(x), kernels.worth_threads(x, len(x)), some)
     return out

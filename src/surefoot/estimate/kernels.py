@@ -14,11 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from surefoot.estimate.basis import NO_DATA, Lens
-from surefoot.estimate.blocks import BlockShape
 from surefoot.estimate.boxes import cut_by_box
 from surefoot.estimate.prefetch import prefetch
 from surefoot.estimate.tables import Rows, number
-from surefoot.estimate.update import NOWHERE, Frames, along, cost_row, value_row
+from surefoot.estimate.update import NOWHERE, along, cost_row, value_row
 from surefoot.jit import compiled, fused, leaf, unlocked
 from surefoot.model.features import FeatureArray, Features
 from surefoot.model.graph import BoolArray, FloatArray, IntArray
@@ -43,8 +42,8 @@ class Seen(NamedTuple):
 
 
 @compiled
-def room_to_see(room: int, anchors: int, weights: int, centres: int) -> Seen:
-    z, w, rho = np.zeros((room, ROOM)), np.zeros((room, ROOM)), np.zeros((anchors, ROOM))
+def room_to_see(look: Lens, weights: int, centres: int) -> Seen:
+    z, w, rho = np.zeros((look.room, ROOM)), np.zeros((look.room, ROOM)), np.zeros((look.frames.anchors.shape[1], ROOM))
     return Seen(z, w, rho, np.zeros((weights, ROOM)), np.zeros((centres, ROOM)), np.zeros(LANES, np.int64))
 
 
@@ -114,7 +113,7 @@ def _lay_out(x: FeatureArray, rows: IntArray, z: FloatArray) -> None:
 @leaf
 def _beside(look: Lens, z: FloatArray, rho: FloatArray) -> None:
     """x becomes z = δ∘x − X⁰ᵀρ, for a lens that is not folded."""
-    anchors, _, widths = look[:3]
+    anchors, _, widths = look.frames
     for k in range(z.shape[0]):
         for i in range(LANES):
             z[k, i] *= widths[0, k]
@@ -137,13 +136,13 @@ def turn_dense(turn: FloatArray, weights: FloatArray, centres: FloatArray, seen:
 @leaf
 def see_dense(x: Rows, rows: IntArray, look: Lens, weights: FloatArray, centres: FloatArray, seen: Seen) -> None:
     """Up to LANES rows of a dense table of costs, through a lens; u is not rooted yet."""
-    _, directions, _, folded, turn = look[:5]
+    frames, folded, turn = look[:3]
     z, _, rho, _, _, _ = seen
     if x.narrow.size:
         _lay_out(x.narrow, rows, z)
     else:
         _lay_out(x.values, rows, z)
-    product(directions[0], z, rho)
+    product(frames.directions[0], z, rho)
     if not folded:
         _beside(look, z, rho)
     turn_dense(turn, weights, centres, seen)
@@ -154,7 +153,6 @@ def _turn_row(
     z: FloatArray,
     b: int,
     look: Lens,
-    shape: BlockShape,
     weights: FloatArray,
     centres: FloatArray,
     w: FloatArray,
@@ -165,7 +163,7 @@ def _turn_row(
     none = weights.shape[1] - 1
     size, spot = 0, NO_DATA
     if b != NOWHERE:
-        size, spot = shape.size[b], look.spot[b - look.block[1]]
+        size, spot = look.shape.size[b], look.spot[b - look.block[1]]
     seen.u[:, i] = 0.0
     seen.told[:, i] = 0.0
     if spot == NO_DATA:
@@ -190,22 +188,19 @@ def _turn_row(
 
 
 @compiled
-def _see(
-    x: Rows, rows: IntArray, look: Lens, shape: BlockShape, weights: FloatArray, centres: FloatArray, seen: Seen
-) -> None:
+def _see(x: Rows, rows: IntArray, look: Lens, weights: FloatArray, centres: FloatArray, seen: Seen) -> None:
     """Up to LANES rows of a table of costs, through a lens."""
     if x.indptr.size == 0:
         see_dense(x, rows, look, weights, centres, seen)
         _rooted(seen.u)
         seen.block[:] = look.block[1]
         return
-    room = seen.z.shape[0]
-    z, w, own = np.empty(room), np.empty(room), np.empty(look.anchors.shape[1])
-    frames = Frames(look.anchors, look.directions, look.widths)
+    frames, shape, room = look.frames, look.shape, look.room
+    z, w, own = np.empty(room), np.empty(room), np.empty(frames.anchors.shape[1])
     for i in range(rows.shape[0]):
         b = cost_row(x, rows[i], look.block[0], 0, frames, shape, z, own)
         seen.rho[:, i], seen.z[:, i], seen.block[i] = own, z, b
-        _turn_row(z, b, look, shape, weights, centres, w, i, seen)
+        _turn_row(z, b, look, weights, centres, w, i, seen)
 
 
 class Balls(NamedTuple):
@@ -233,12 +228,10 @@ class Balls(NamedTuple):
 
 
 @compiled
-def _in_the_box(
-    rows: int, j: int, seen: Seen, look: Lens, shape: BlockShape, balls: Balls, top: FloatArray, low: FloatArray
-) -> None:
+def _in_the_box(rows: int, j: int, seen: Seen, look: Lens, balls: Balls, top: FloatArray, low: FloatArray) -> None:
     """Bound limit j by the box too: alone, and with every ellipsoid (surefoot.estimate.boxes)."""
-    (n, m), room = balls.radii.shape, seen.z.shape[0]
-    v, y = np.empty(room), np.empty(room)
+    (n, m), shape = balls.radii.shape, look.shape
+    v, y = np.empty(look.room), np.empty(look.room)
     for i in range(rows):
         b = seen.block[i]
         if b == NOWHERE:
@@ -325,34 +318,25 @@ def _beside_them(j: int, balls: Balls, rho: FloatArray, u: FloatArray, known: Fl
 
 
 @unlocked
-def bound(
-    x: Rows,
-    rows: IntArray,
-    look: Lens,
-    shape: BlockShape,
-    room: int,
-    balls: Balls,
-    upper: FloatArray,
-    lower: FloatArray,
-) -> None:
+def bound(x: Rows, rows: IntArray, look: Lens, balls: Balls, upper: FloatArray, lower: FloatArray) -> None:
     """Fills upper and lower (…, m) of some rows: eq:estimatesafetyvalue, as surefoot.estimate.costs has it.
 
     upper_j = ⟨m_j, x⟩ + ⟨ρ, c⁰_j⟩ + min( L_j‖z‖ , min_k told_kj + radius_kj u_kj , box ) + ζ_j (1 + Σ|ρ|) + Σ|ρ| t_j
               + guard_j ‖x‖, and no more than outer_j ‖x‖ + ζ_j; lower_j likewise.
     """
-    n, m, rho_of = rows.shape[0], balls.norms.shape[0], look.anchors.shape[1]
-    seen = room_to_see(room, rho_of, balls.weights.shape[0], balls.centres.shape[0])
+    n, m = rows.shape[0], balls.norms.shape[0]
+    seen = room_to_see(look, balls.weights.shape[0], balls.centres.shape[0])
     top, low, rho = np.empty(LANES), np.empty(LANES), seen.rho
     known, off = np.empty(LANES), np.empty(LANES)
     for first in range(0, n, LANES):
         own = rows[first : min(n, first + LANES)]
-        _see(x, own, look, shape, balls.weights, balls.centres, seen)
+        _see(x, own, look, balls.weights, balls.centres, seen)
         for j in range(m):
             _ellipsoids(j, balls, seen.u, seen.told, top, low)
             if balls.counted[j]:
                 _with_counts(j, seen, balls, top, low)
             if balls.boxed[j]:
-                _in_the_box(own.shape[0], j, seen, look, shape, balls, top, low)
+                _in_the_box(own.shape[0], j, seen, look, balls, top, low)
             _beside_them(j, balls, rho, seen.u, known, off)
             for i in range(own.shape[0]):
                 upper[own[i], j] = known[i] + top[i] + off[i]
@@ -363,14 +347,12 @@ def bound(
 
 
 @unlocked
-def length(
-    x: Rows, begin: int, end: int, look: Lens, shape: BlockShape, room: int, weights: FloatArray, out: FloatArray
-) -> None:
+def length(x: Rows, begin: int, end: int, look: Lens, weights: FloatArray, out: FloatArray) -> None:
     """Fills √Σ_i w_i² weights_i, w = Uᵀz, of the rows begin … end-1; weights (1, …)."""
-    seen, none = room_to_see(room, look.anchors.shape[1], 1, 0), np.empty((0, weights.shape[1]))
+    seen, none = room_to_see(look, 1, 0), np.empty((0, weights.shape[1]))
     for first in range(begin, end, LANES):
         own = np.arange(first, min(end, first + LANES))
-        _see(x, own, look, shape, weights, none, seen)
+        _see(x, own, look, weights, none, seen)
         for i in range(own.shape[0]):
             out[first + i] = seen.u[0, i]
 
@@ -416,7 +398,6 @@ def _see_values(
     rows: FloatArray,  # (LANES, largest block)  room
     numbers: IntArray,  # (LANES,)  0, 1, …
     look: Lens,
-    shape: BlockShape,
     weights: FloatArray,
     centres: FloatArray,
     seen: Seen,
@@ -434,8 +415,8 @@ def _see_values(
     zero: Any = np.int64(0)  # a plain 0 would have value_row compiled once more, for this number
     for i in range(pairs.shape[0]):
         first, end = ahead.pair_ptr[pairs[i]], ahead.pair_ptr[pairs[i] + 1]
-        b = value_row(x, zero, ahead.following, zero, first, end, ahead.value, zero, look.block[0], shape, rows[0])
-        _turn_row(rows[0], b, look, shape, weights, centres, rows[1], i, seen)
+        b = value_row(x, zero, ahead.following, zero, first, end, ahead.value, zero, look.block[0], look.shape, rows[0])
+        _turn_row(rows[0], b, look, weights, centres, rows[1], i, seen)
 
 
 class Asked(NamedTuple):
@@ -444,8 +425,6 @@ class Asked(NamedTuple):
     x: Rows
     ahead: Ahead
     look: Lens
-    shape: BlockShape
-    room: int
     weights: FloatArray  # (1, …)  1/(e + λ₂)
     centres: FloatArray  # (1, …)  Uᵀθ̂
     radius: float
@@ -455,8 +434,8 @@ class Asked(NamedTuple):
 @unlocked
 def expected(asked: Asked, wanted: IntArray, out: FloatArray) -> None:
     """Writes ⟨θ̂, φ_V⟩ + radius ‖φ_V‖_{A⁻¹} (eq:optqvalue) of some pairs (n,), rising, into out (n,)."""
-    x, ahead, look, shape, room, weights, centres, radius, clip = asked
-    seen, rows, numbers = room_to_see(room, 0, 1, 1), np.empty((LANES, room)), np.arange(LANES)
+    x, ahead, look, weights, centres, radius, clip = asked
+    seen, rows, numbers = room_to_see(look, 1, 1), np.empty((LANES, look.room)), np.arange(LANES)
     pairs, place, low, high = np.empty(LANES, np.int64), np.empty(LANES, np.int64), np.empty(LANES), np.empty(LANES)
     n = 0  # pairs that wait
     for i in range(wanted.shape[0]):
@@ -467,7 +446,7 @@ def expected(asked: Asked, wanted: IntArray, out: FloatArray) -> None:
         else:
             n += 1
         if n == LANES or (n > 0 and i == wanted.shape[0] - 1):
-            _see_values(x, ahead, pairs[:n], rows, numbers, look, shape, weights, centres, seen)
+            _see_values(x, ahead, pairs[:n], rows, numbers, look, weights, centres, seen)
             for k in range(n):
                 found = seen.told[0, k] + radius * seen.u[0, k]
                 out[place[k]] = min(max(found, low[k]), high[k]) if clip else found

@@ -132,8 +132,6 @@ def asked(layer: Layer, value: FloatArray, known: ValueEllipsoid) -> kernels.Ask
         rows_of(layer.transition_features),
         kernels.Ahead(sealed(layer.successor), sealed(layer.pair_ptr), sealed(value)),
         known.basis.lens,
-        known.basis.blocks.shape,
-        known.basis.blocks.largest,
         known.weights[None, :],
         known.centre[None, :],
         float(known.optimism * known.radius),

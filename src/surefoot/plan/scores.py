@@ -15,12 +15,11 @@ from typing import NamedTuple
 import numpy as np
 
 from surefoot.estimate.basis import NO_DATA, Lens, Turned
-from surefoot.estimate.blocks import BlockShape
 from surefoot.estimate.costs import look_at
 from surefoot.estimate.families import Family
 from surefoot.estimate.kernels import LANES, room_to_see, see_dense
 from surefoot.estimate.tables import Rows, rows_of
-from surefoot.estimate.update import NOWHERE, Frames, cost_row
+from surefoot.estimate.update import NOWHERE, cost_row
 from surefoot.jit import compiled, leaf, unlocked
 from surefoot.model.features import Features
 from surefoot.model.graph import Anchors, FloatArray, IntArray
@@ -37,12 +36,10 @@ class Aims(NamedTuple):
 
 
 @compiled
-def _inside(
-    x: Rows, row: int, look: Lens, shape: BlockShape, weights: FloatArray, z: FloatArray, w: FloatArray, a: FloatArray
-) -> int:
+def _inside(x: Rows, row: int, look: Lens, weights: FloatArray, z: FloatArray, w: FloatArray, a: FloatArray) -> int:
     """Writes Uᵀz into w and A⁻¹z into a, both in the eigenbasis of the row's block, 0 beyond it; → the block."""
-    frames = Frames(look.anchors, look.directions, look.widths)
-    b = cost_row(x, row, look.block[0], 0, frames, shape, z, np.empty(look.anchors.shape[1]))
+    frames, shape = look.frames, look.shape
+    b = cost_row(x, row, look.block[0], 0, frames, shape, z, np.empty(frames.anchors.shape[1]))
     w[:] = 0.0
     a[:] = 0.0
     if b == NOWHERE:
@@ -65,10 +62,10 @@ def _inside(
 
 
 @compiled
-def _aim(x: Rows, rows: IntArray, look: Lens, shape: BlockShape, room: int, weights: FloatArray, aims: Aims) -> None:
-    z, w = np.empty(room), np.empty(room)
+def _aim(x: Rows, rows: IntArray, look: Lens, weights: FloatArray, aims: Aims) -> None:
+    z, w = np.empty(look.room), np.empty(look.room)
     for t in range(rows.shape[0]):
-        aims.block[t] = _inside(x, rows[t], look, shape, weights, z, w, aims.turned[t])
+        aims.block[t] = _inside(x, rows[t], look, weights, z, w, aims.turned[t])
         length = (w * aims.turned[t]).sum()
         aims.turned[t] *= 1.0 / np.sqrt(length) if length > 0.0 else 0.0
 
@@ -92,8 +89,6 @@ def _score(
     x: Rows,
     rows: IntArray,  # rising
     look: Lens,
-    shape: BlockShape,
-    room: int,
     weights: FloatArray,  # (…,)  1/(e + λ)
     aims: Aims,
     score: FloatArray,  # (rows,)  written, as the two below
@@ -102,15 +97,16 @@ def _score(
 ) -> None:
     n = rows.shape[0]
     if x.indptr.size == 0:
-        seen = room_to_see(room, look.anchors.shape[1], 1, aims.block.shape[0])
+        seen = room_to_see(look, 1, aims.block.shape[0])
         for first in range(0, n, LANES):
             own = rows[first : min(n, first + LANES)]
             see_dense(x, own, look, weights.reshape(1, -1), aims.turned, seen)
             _sum(seen.told, seen.u[0], score[first:], which[first:], square[first:])
     else:
-        z, w, a, told = np.empty(room), np.empty(room), np.empty(room), np.empty((aims.block.shape[0], 1))
+        z, w, a = np.empty(look.room), np.empty(look.room), np.empty(look.room)
+        told = np.empty((aims.block.shape[0], 1))
         for i in range(n):
-            b = _inside(x, rows[i], look, shape, weights, z, w, a)
+            b = _inside(x, rows[i], look, weights, z, w, a)
             for t in range(told.shape[0]):
                 told[t, 0] = (w * aims.turned[t]).sum() if aims.block[t] == b else 0.0
             _sum(told, np.array([(w * a).sum()]), score[i : i + 1], which[i : i + 1], square[i : i + 1])
@@ -128,14 +124,17 @@ class Sight(NamedTuple):
     def look(self) -> Lens:
         return look_at(self.data.basis, self.family.known(self.anchors), self.family)
 
+    @property
+    def weights(self) -> FloatArray:
+        """(…,) 1/(e + λ)"""
+        return 1.0 / (self.data.eigenvalues + self.ridge)
+
 
 def aims_at(x: Features, rows: IntArray, sight: Sight) -> Aims:
     """Rows of a table of cost features, as targets."""
-    data, ridge = sight.data, sight.ridge
-    blocks = data.basis.blocks
-    aims = Aims(np.zeros((len(rows), blocks.largest)), np.empty(len(rows), np.int64))
-    look, weights = sight.look, 1.0 / (data.eigenvalues + ridge)
-    _aim(rows_of(x), rows, look, blocks.shape, blocks.largest, weights, aims)
+    look = sight.look
+    aims = Aims(np.zeros((len(rows), look.room)), np.empty(len(rows), np.int64))
+    _aim(rows_of(x), rows, look, sight.weights, aims)
     return aims
 
 
@@ -148,14 +147,12 @@ def joined(parts: list[Aims], data: Turned) -> Aims:
 def scores(x: Features, rows: IntArray, sight: Sight, aims: Aims) -> tuple[FloatArray, IntArray, FloatArray]:
     """(sum over the targets, the one that it narrows most or -1, u) of some rows of a table (rising), each (rows,)."""
     score, which, square = np.empty(len(rows)), np.empty(len(rows), np.int8), np.empty(len(rows))
-    look, blocks = sight.look, sight.data.basis.blocks
-    weights = 1.0 / (sight.data.eigenvalues + sight.ridge)
-    many = len(rows) * blocks.largest * (len(aims.block) + blocks.largest) >= WORTH_THREADS
-    table, (shape, room) = rows_of(x), (blocks.shape, blocks.largest)
+    look, weights, table = sight.look, sight.weights, rows_of(x)
+    many = len(rows) * look.room * (len(aims.block) + look.room) >= WORTH_THREADS
 
     def some(first: int, end: int) -> None:
         written = score[first:end], which[first:end], square[first:end]
-        _score(table, rows[first:end], look, shape, room, weights, aims, *written)
+        _score(table, rows[first:end], look, weights, aims, *written)
 
     in_ranges(len(rows), many, some)
     return score, which, square
