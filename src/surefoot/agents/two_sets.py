@@ -16,7 +16,7 @@ pessimistic set is the certified set of spec 4, which keeps every limit.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
@@ -181,38 +181,37 @@ def target(problem: Problem, bounds: CostBounds, sure: Certified) -> tuple[int, 
 def _away(problem: Problem, inside: list[IntArray], sure: Certified) -> list[FloatArray]:
     """Per decision layer (R,): how far each row of the set is from the nearest row outside it; ∞ for all other rows.
 
-    Outside are rows of the same step, or of all steps if costs are stationary. Steps that share a table share the work.
+    Outside are rows of the same step, or of all steps if costs are stationary.
     """
     layers = problem.graph.layers
     outside = [np.repeat(~sure.pairs[h], np.diff(layer.row_ptr)) for h, layer in enumerate(layers)]
     groups = [range(len(layers))] if problem.stationary_costs else [range(h, h + 1) for h in range(len(layers))]
     found: list[FloatArray] = [np.full(layer.n_rows, np.inf) for layer in layers]
     for group in groups:
-        tables = {id(layers[h].cost_features): layers[h].cost_features for h in group}
-        asked = {key: np.zeros(len(table), bool) for key, table in tables.items()}
-        beyond = {key: np.zeros(len(table), bool) for key, table in tables.items()}
+        beyond: dict[int, tuple[Features, NDArray[np.bool_]]] = {}
         for h in group:
-            asked[id(layers[h].cost_features)][inside[h]] = True
-            beyond[id(layers[h].cost_features)] |= outside[h]
-        others = [table[np.flatnonzero(beyond[key])] for key, table in tables.items() if beyond[key].any()]
-        distance = {key: np.full(len(table), np.inf) for key, table in tables.items()}
-        for key, table in tables.items():
-            rows = np.flatnonzero(asked[key])
-            if len(rows):
-                distance[key][rows] = nearest_distance(others, table[rows])
+            table = layers[h].cost_features
+            beyond[id(table)] = table, outside[h] | beyond[id(table)][1] if id(table) in beyond else outside[h]
+        nearest = nearest_distance([table[np.flatnonzero(rows)] for table, rows in beyond.values() if rows.any()])
         for h in group:
-            found[h] = distance[id(layers[h].cost_features)]
+            if len(inside[h]):
+                found[h][inside[h]] = nearest(layers[h].cost_features[inside[h]])
     return found
 
 
-def nearest_distance(tables: list[Features], x: Features) -> FloatArray:
-    """(rows,) the distance of each row of x from the nearest row of the tables; ∞ without any."""
+def nearest_distance(tables: list[Features]) -> Callable[[Features], FloatArray]:
+    """Rows (n, d) → (n,) the distance of each from the nearest row of the tables; ∞ without any."""
     from scipy.spatial import cKDTree
 
-    if not tables or sum(table.size for table in tables) + x.size > DENSE:
-        return np.full(len(x), np.inf)
-    others = np.vstack([_dense(table) for table in tables])
-    return np.asarray(cKDTree(others).query(_dense(x))[0])
+    size = sum(table.size for table in tables)
+    tree = cKDTree(np.vstack([_dense(table) for table in tables])) if 0 < size <= DENSE else None
+
+    def distance(x: Features) -> FloatArray:
+        if tree is None or size + x.size > DENSE:
+            return np.full(len(x), np.inf)
+        return np.asarray(tree.query(_dense(x))[0])
+
+    return distance
 
 
 def _dense(x: Features) -> FloatArray:

@@ -79,24 +79,23 @@ class Chain(NamedTuple):
 
 def cost_blocks(problem: Problem, families: int = 1) -> Blocks:
     """Of the cost regressions: one per layer, the last included, or one for all when stationary; for each family."""
-    layers = range(problem.horizon)
-    together = ([list(layers)] if problem.stationary_costs else [[h] for h in layers]) * families
-    if not isinstance(problem.graph.layers[0].cost_features, SparseRows):
-        return one_block_each(problem.graph.cost_dim, len(together))
-    known: dict[object, list[Chain]] = {}
-    chains = [_shared(known, _cost_sources(problem.graph, each)) for each in together]
-    return _blocks(problem.graph.cost_dim, chains, "cost_features")
+    graph, steps = problem.graph, _together(problem.horizon, problem.stationary_costs) * families
+    if not isinstance(graph.layers[0].cost_features, SparseRows):
+        return one_block_each(graph.cost_dim, len(steps))
+    return _blocks(graph.cost_dim, [_cost_sources(graph, each) for each in steps], "cost_features")
 
 
 def value_blocks(problem: Problem) -> Blocks:
     """Of the value regressions: one per decision layer, or one for all when stationary."""
-    layers = range(problem.horizon - 1)
-    together = [list(layers)] if problem.stationary_transitions else [[h] for h in layers]
-    if not isinstance(problem.graph.layers[0].transition_features, SparseRows):
-        return one_block_each(problem.graph.transition_dim, len(together))
-    known: dict[object, list[Chain]] = {}
-    chains = [_shared(known, _value_sources(problem.graph, each)) for each in together]
-    return _blocks(problem.graph.transition_dim, chains, "transition_features")
+    graph, steps = problem.graph, _together(problem.horizon - 1, problem.stationary_transitions)
+    if not isinstance(graph.layers[0].transition_features, SparseRows):
+        return one_block_each(graph.transition_dim, len(steps))
+    return _blocks(graph.transition_dim, [_value_sources(graph, each) for each in steps], "transition_features")
+
+
+def _together(steps: int, stationary: bool) -> list[list[int]]:
+    """The steps of each regression."""
+    return [list(range(steps))] if stationary else [[h] for h in range(steps)]
 
 
 def one_block_each(dim: int, n: int) -> Blocks:
@@ -138,29 +137,24 @@ def _value_sources(graph: LayeredGraph, layers: Sequence[int]) -> list[Source]:
     return sources
 
 
-def _shared(known: dict[object, list[Chain]], sources: Sequence[Source]) -> list[Chain]:
-    """The distinct chains; regressions with the same chains get the same list."""
-    distinct = dict(sources)
-    return known.setdefault(frozenset(distinct), list(distinct.values()))
-
-
-def _blocks(dim: int, chains: Sequence[list[Chain]], name: str) -> Blocks:
-    """The blocks of one regression per list of chains; a list that occurs twice is processed once."""
-    if len(chains) * dim > MOST_ENTRIES:  # before anything of that size is allocated
-        got = f"{dim} columns in {len(chains)} regressions"
+def _blocks(dim: int, sources: Sequence[list[Source]], name: str) -> Blocks:
+    """The blocks of a regression for each list of sources; one that occurs twice is processed once."""
+    if len(sources) * dim > MOST_ENTRIES:  # before anything of that size is allocated
+        got = f"{dim} columns in {len(sources)} regressions"
         raise InvalidInput(f"{name} have too many columns", got=got, fix="Leave out columns that no row uses.")
-    known: dict[int, IntArray] = {}
-    for each in chains:
-        if id(each) not in known:
-            known[id(each)] = _connected(dim, each)
-    n, slots = len(chains), np.arange(dim)
+    distinct = [dict(each) for each in sources]
+    keys, known = [frozenset(each) for each in distinct], dict[frozenset[object], IntArray]()
+    for key, each in zip(keys, distinct, strict=True):
+        if key not in known:
+            known[key] = _connected(dim, each.values())
+    n, slots = len(sources), np.arange(dim)
     block, place = np.empty((n, dim), np.int32), np.empty((n, dim), np.int32)
     column = np.empty(n * dim, np.int32)
     sizes: list[IntArray] = []
     runs = []
     end = 0
-    for r, each in enumerate(chains):
-        labels = known[id(each)]
+    for r, key in enumerate(keys):
+        labels = known[key]
         size = np.bincount(labels)
         ordered = np.argsort(size, kind="stable")  # among equal sizes, by smallest column
         number = np.empty_like(ordered)

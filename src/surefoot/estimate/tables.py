@@ -1,4 +1,4 @@
-"""Compiled: how tables of features are read."""
+"""How compiled code reads tables of features, and the steps of a graph."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from surefoot.jit import leaf
 from surefoot.model.features import Features
-from surefoot.model.graph import FloatArray
+from surefoot.model.graph import FloatArray, IntArray, LayeredGraph, pointer_of, pool
 from surefoot.model.sparse_rows import SparseRows
 
 
@@ -42,6 +42,37 @@ def sealed(array: NDArray[Any]) -> NDArray[Any]:
 
 _DENSE = sealed(np.empty(0, np.int64)), sealed(np.empty(0, np.int32))
 _WIDE, _NARROW = sealed(np.empty((0, 0))), sealed(np.empty((0, 0), np.float32))
+
+
+# Columns of the offsets of StepTables.
+STATES, POINTERS, SUCCESSORS, REWARDS, COST_FEATURES, TRANSITION_FEATURES, BY_PAIR = range(7)
+
+
+class StepTables(NamedTuple):
+    """All steps end to end, arrays that steps share only once; row h of the offsets says where step h begins in
+    each."""
+
+    offsets: IntArray  # (H, 7)  the last column: 1 where cost rows belong to pairs, one each
+    pair_ptr: IntArray
+    successor: IntArray
+    reward: FloatArray
+    cost_features: Rows
+    transition_features: Rows
+    terminal_features: Rows
+
+
+def step_tables(graph: LayeredGraph) -> StepTables:
+    names = ("pair_ptr", "successor", "reward", "cost_features", "transition_features")
+    pools = [pool(getattr(layer, name) for layer in graph.layers) for name in names]
+    offsets = np.zeros((graph.horizon, 7), np.int64)
+    offsets[:, STATES] = pointer_of(np.array([graph.n_states(h) for h in range(graph.horizon)]))[:-1]
+    for column, (_, begins) in enumerate(pools, start=POINTERS):
+        offsets[:-1, column] = begins
+    offsets[:-1, BY_PAIR] = [not layer.per_triplet for layer in graph.layers]
+    pair_ptr, successor, reward, x, phi = (flat for flat, _ in pools)
+    last = graph.terminal.cost_features
+    ends = graph.layers[0].cost_features[:1] if last is None else last
+    return StepTables(offsets, pair_ptr, successor, reward, rows_of(x), rows_of(phi), rows_of(ends))
 
 
 @leaf

@@ -7,17 +7,16 @@ calling compiled code takes longer than changing the few numbers of an observati
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.estimate.costs import CostData
-from surefoot.estimate.tables import Rows, rows_of
+from surefoot.estimate.tables import COST_FEATURES, STATES, SUCCESSORS, TRANSITION_FEATURES, StepTables, step_tables
 from surefoot.estimate.update import CostState, ValueState, count_cost, count_value
 from surefoot.estimate.values import ValueData
 from surefoot.jit import compiled
-from surefoot.model.graph import NO_ROW, FloatArray, IntArray, pool, step_offsets
+from surefoot.model.graph import NO_ROW, FloatArray
 from surefoot.model.problem import Problem
 
 ROOM = 256  #: observations that may wait
@@ -25,31 +24,19 @@ SHARE = 64  #: new observations are worth a look once they are a 64th of all
 NOT_MEASURED = -1
 # Columns of an observation: its step, its row of cost features, the edges of its pair and the one that was taken.
 STEP, ROW, FIRST, END, EDGE = range(5)
-# Columns of the table of offsets.
-STATES, COSTS, TRANSITIONS, SUCCESSORS = range(4)
-
-
-class Tables(NamedTuple):
-    """All steps end to end; row h of the offsets says where step h begins in each array."""
-
-    offsets: IntArray  # (H, 4)
-    cost_features: Rows
-    transition_features: Rows
-    successor: IntArray
-    terminal_features: Rows
 
 
 @compiled
 def enter(
     seen: NDArray[np.int64],  # (n, 5)
     costs: FloatArray,  # (n or more, m)
-    tables: Tables,
+    tables: StepTables,
     value: FloatArray,  # of all states, step after step
     cost_state: CostState,
     value_state: ValueState,
 ) -> None:
     """Count n observations."""
-    offsets, cost_rows, transition_rows, successor, last_rows = tables
+    offsets, _, successor, _, cost_rows, transition_rows, last_rows = tables
     last = offsets.shape[0] - 1
     for i in range(seen.shape[0]):
         h, row = seen[i, STEP], seen[i, ROW]
@@ -57,11 +44,11 @@ def enter(
             if h == last:
                 count_cost(last_rows, row, costs[i], h, cost_state)
             else:
-                count_cost(cost_rows, offsets[h, COSTS] + row, costs[i], h, cost_state)
+                count_cost(cost_rows, offsets[h, COST_FEATURES] + row, costs[i], h, cost_state)
         if h < last:
             count_value(
                 transition_rows,
-                offsets[h, TRANSITIONS],
+                offsets[h, TRANSITION_FEATURES],
                 successor,
                 offsets[h, SUCCESSORS],
                 seen[i, FIRST],
@@ -78,19 +65,8 @@ class Waiting:
     """Up to ``ROOM`` observations that are not yet counted."""
 
     def __init__(self, problem: Problem, costs: CostData, transitions: ValueData) -> None:
-        graph = problem.graph
         self._costs, self._transitions = costs, transitions
-        costs_of, cost_begins = pool(layer.cost_features for layer in graph.layers)
-        transitions_of, transition_begins = pool(layer.transition_features for layer in graph.layers)
-        successor, successor_begins = pool(layer.successor for layer in graph.layers)
-        last = graph.terminal.cost_features
-        self._tables = Tables(
-            step_offsets(graph, cost_begins, transition_begins, successor_begins),
-            rows_of(costs_of),
-            rows_of(transitions_of),
-            successor,
-            rows_of(graph.layers[0].cost_features[:1] if last is None else last),
-        )
+        self._tables = step_tables(problem.graph)
         self._seen: list[tuple[int, int, int, int, int]] = []
         self._measured = np.zeros((ROOM, len(problem.limits)))
         self._targets: Sequence[FloatArray] | None = None

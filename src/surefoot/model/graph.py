@@ -442,17 +442,6 @@ def pointer_of(lengths: IntArray) -> NDArray[np.int64]:
     return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
 
 
-def step_offsets(graph: LayeredGraph, *begins: IntArray) -> IntArray:
-    """(H, 1 + columns) where the parts of step h begin in arrays that hold all steps end to end: first its states, then
-    a column for each of ``begins`` (H-1,), as :func:`pool` gives them."""
-    sizes = [graph.n_states(h) for h in range(graph.horizon)]
-    offsets = np.zeros((graph.horizon, 1 + len(begins)), np.int64)
-    offsets[:, 0] = pointer_of(np.array(sizes))[:-1]
-    for column, own in enumerate(begins, start=1):
-        offsets[:-1, column] = own
-    return offsets
-
-
 def pool(arrays: Iterable[Any]) -> tuple[Any, IntArray]:
     """The distinct arrays one after the other, each once, and where that of every layer begins."""
     begins: dict[int, int] = {}

@@ -45,7 +45,7 @@ def certify(graph: LayeredGraph, bounds: CostBounds, limits: FloatArray) -> Cert
     """
     if not bounds.consistent:
         return fallback_only(graph)
-    return _backward(graph, bounds.upper, terminal_states(graph, bounds, limits), limits)
+    return _backward(graph, bounds.upper, _kept_last(graph, bounds.terminal_upper, limits), limits)
 
 
 def not_refuted(graph: LayeredGraph, bounds: CostBounds, limits: FloatArray) -> Certified:
@@ -116,19 +116,16 @@ def margins(upper: FloatArray, limits: FloatArray, certified: bool) -> list[floa
     return [m if np.isfinite(m) and (m >= 0.0 or not certified) else None for m in room]
 
 
-def terminal_states(graph: LayeredGraph, bounds: CostBounds, limits: FloatArray) -> BoolArray:
-    """(S,) terminal states that keep every limit, have no cost, or end the fallback's episodes; none is forbidden."""
-    return _kept_last(graph, bounds.terminal_upper, limits)
-
-
 def last_states(graph: LayeredGraph, bounds: CostBounds, limits: FloatArray) -> tuple[BoolArray, BoolArray]:
     """(S,) terminal states that are certified, and those that are not refuted."""
     if not bounds.consistent:
         return graph.terminal.fallback_reached, ~graph.terminal.forbidden
-    return terminal_states(graph, bounds, limits), _kept_last(graph, bounds.terminal_lower, limits)
+    return _kept_last(graph, bounds.terminal_upper, limits), _kept_last(graph, bounds.terminal_lower, limits)
 
 
 def _kept_last(graph: LayeredGraph, costs: FloatArray | None, limits: FloatArray) -> BoolArray:
+    """(S,) terminal states that keep every limit at these costs (S, m), have no cost, or end the fallback's episodes;
+    none is forbidden."""
     last = graph.terminal
     if costs is None:
         return ~last.forbidden
@@ -153,7 +150,7 @@ def certify_one_step(graph: LayeredGraph, bounds: CostBounds, limits: FloatArray
         safe, some = _layer(layer, bounds.upper[h], limits[h], anywhere)
         pairs.append(safe)
         states.append(some)
-    return Certified(tuple(pairs), (*states, terminal_states(graph, bounds, limits)))
+    return Certified(tuple(pairs), (*states, _kept_last(graph, bounds.terminal_upper, limits)))
 
 
 def certified_now(graph: LayeredGraph, bounds: CostBounds, limits: FloatArray) -> tuple[Certified, Certified]:

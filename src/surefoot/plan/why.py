@@ -50,6 +50,17 @@ class Kind(IntEnum):
     OUTSIDE = 9  # keeps its limits now, and what may follow is not expanded
 
 
+_SAID = {
+    Kind.FALLBACK: " is the fallback's own, safe by assumption",
+    Kind.UNPROVED: " is open to this agent, though it is not proved safe",
+    Kind.FUTURE: " may lead to {successor!r}, which has no certified action",
+    Kind.INCONSISTENT: ": the data contradict the assumptions, and the fallback alone is certified",
+    Kind.FORBIDDEN: " may lead to {successor!r}, which is forbidden",
+    Kind.OUTSIDE: " keeps every limit now, and what may follow is not expanded",
+    Kind.INSIDE: " is not certified: the state itself is forbidden",
+}
+
+
 @dataclass(frozen=True)
 class Link:
     """One link of the chain; numbers are those of the plan."""
@@ -72,24 +83,12 @@ class Link:
             ending = f"may end with {self.limit} up to {self.upper:.4g}{self._with()}"
             return f"{place} {ending}, and the limit is {self.bound:.4g}"
         place += f", action {self.action!r}"
-        if self.kind == Kind.FALLBACK:
-            return f"{place} is the fallback's own, safe by assumption"
+        if self.kind in _SAID:
+            return place + _SAID[self.kind].format(successor=self.successor)
         if self.kind == Kind.PROVED:
             towards = "" if self.by_pair else f" (towards {self.successor!r})"
             tight = f"{self.limit} is at most {self.upper:.4g}{towards}{self._with()}"
             return f"{place} is proved safe: {tight}, and the limit is {self.bound:.4g}"
-        if self.kind == Kind.UNPROVED:
-            return f"{place} is open to this agent, though it is not proved safe"
-        if self.kind == Kind.FUTURE:
-            return f"{place} may lead to {self.successor!r}, which has no certified action"
-        if self.kind == Kind.INCONSISTENT:
-            return f"{place}: the data contradict the assumptions, and the fallback alone is certified"
-        if self.kind == Kind.FORBIDDEN:
-            return f"{place} may lead to {self.successor!r}, which is forbidden"
-        if self.kind == Kind.OUTSIDE:
-            return f"{place} keeps every limit now, and what may follow is not expanded"
-        if self.kind == Kind.INSIDE:
-            return f"{place} is not certified: the state itself is forbidden"
         towards = "" if self.by_pair else f" towards {self.successor!r}"
         limit = f"{towards}{self._with()}, and the limit is {self.bound:.4g}"
         if self.lower > self.bound:

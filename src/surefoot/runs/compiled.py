@@ -16,19 +16,28 @@ from surefoot.agents.learner import Learner
 from surefoot.errors import AssumptionBroken
 from surefoot.estimate.costs import CostData
 from surefoot.estimate.families import of_norms
-from surefoot.estimate.tables import Rows, rows_of
+from surefoot.estimate.tables import (
+    BY_PAIR,
+    COST_FEATURES,
+    POINTERS,
+    REWARDS,
+    STATES,
+    SUCCESSORS,
+    TRANSITION_FEATURES,
+    StepTables,
+    step_tables,
+)
 from surefoot.estimate.update import CostState, ValueState, count_cost, count_value, has_grown
 from surefoot.estimate.values import ValueData
 from surefoot.jit import compiled
-from surefoot.model.graph import BoolArray, FloatArray, IntArray, freeze, pool, step_offsets
+from surefoot.model.graph import BoolArray, FloatArray, IntArray, freeze, pool
 from surefoot.runs.record import EpisodeTable
 from surefoot.worlds.sampler import ROOT_3, Sampler
 from surefoot.worlds.world import World
 
 MOST_TRACED = 4096  # episodes at once
 NOISES = ("gaussian", "uniform", "rademacher")
-# Columns of the table of offsets.
-STATES, POINTERS, SUCCESSORS, REWARDS, COST_FEATURES, TRANSITION_FEATURES, CHANCES, COSTS, BY_PAIR = range(9)
+CHANCES, COSTS = range(2)  # columns of Truth.begins
 
 
 @compiled
@@ -84,16 +93,10 @@ def note(
 
 
 class Graph(NamedTuple):
-    """The steps one after the other; row h of the offsets says where step h begins in each array."""
+    """What agents know."""
 
-    offsets: IntArray  # (H, 9), the last column: 1 where cost rows belong to pairs, one each
-    pair_ptr: IntArray
-    successor: IntArray
-    reward: FloatArray
-    cost_features: Rows
-    transition_features: Rows
+    steps: StepTables
     terminal_reward: FloatArray
-    terminal_features: Rows
     terminal_has_cost: BoolArray
     forbidden: BoolArray  # the steps one after the other
 
@@ -101,6 +104,7 @@ class Graph(NamedTuple):
 class Truth(NamedTuple):
     """What the world hides from agents."""
 
+    begins: IntArray  # (H-1, 2)  where each step begins in the next two
     cumulative: FloatArray
     costs: FloatArray
     terminal_costs: FloatArray
@@ -159,10 +163,9 @@ def roll(
     → (the next episode, is a plan due?, step and state without an action or -1, -1)
     """
     # Unpacked once: each time, compiled code counts references to what it takes out of a tuple.
-    offsets, pair_ptr, successor, reward, cost_rows, transition_rows, last_reward, last_rows, last_has_cost, banned = (
-        graph
-    )
-    cumulative, costs, last_costs, scales, shared_scales, shared, kind = truth
+    steps, last_reward, last_has_cost, banned = graph
+    offsets, pair_ptr, successor, reward, cost_rows, transition_rows, last_rows = steps
+    begins, cumulative, costs, last_costs, scales, shared_scales, shared, kind = truth
     policy, value, learns, cost_state, value_state, planned_costs, planned_values, threshold = learning
     starts, bounds, thresholds, rewards, violations, margins, highest = record
     edges_of, costs_of = trace
@@ -183,10 +186,10 @@ def roll(
             end = pair_ptr[offsets[h, POINTERS] + pair + 1]
             u = transitions.random()
             edge = begin
-            while u >= cumulative[offsets[h, CHANCES] + edge]:
+            while u >= cumulative[begins[h, CHANCES] + edge]:
                 edge += 1
             own = pair if offsets[h, BY_PAIR] == 1 else edge
-            row = offsets[h, COSTS] + own
+            row = begins[h, COSTS] + own
             after = successor[offsets[h, SUCCESSORS] + edge]
             entered = banned[offsets[h + 1, STATES] + after]
             measure(costs, row, scales, shared, kind, noise, measured)
@@ -224,37 +227,20 @@ class Rollout:
     def __init__(self, agent: Agent, world: World, sampler: Sampler) -> None:
         problem, graph = world.problem, world.problem.graph
         self._agent, self._sampler = agent, sampler
-        last = graph.terminal
-        pools = {
-            POINTERS: pool(layer.pair_ptr for layer in graph.layers),
-            SUCCESSORS: pool(layer.successor for layer in graph.layers),
-            REWARDS: pool(layer.reward for layer in graph.layers),
-            COST_FEATURES: pool(layer.cost_features for layer in graph.layers),
-            TRANSITION_FEATURES: pool(layer.transition_features for layer in graph.layers),
-            CHANCES: pool(world.cumulative),
-            COSTS: pool(world.costs),
-        }
-        by_pair = np.array([not layer.per_triplet for layer in graph.layers], np.int64)
+        (chances, chance_begins), (costs, cost_begins) = pool(world.cumulative), pool(world.costs)
         self._graph = Graph(
-            offsets=step_offsets(graph, *(begins for _, begins in pools.values()), by_pair),
-            pair_ptr=pools[POINTERS][0],
-            successor=pools[SUCCESSORS][0],
-            reward=pools[REWARDS][0],
-            cost_features=rows_of(pools[COST_FEATURES][0]),
-            transition_features=rows_of(pools[TRANSITION_FEATURES][0]),
-            terminal_reward=last.reward,
-            terminal_features=rows_of(
-                graph.layers[0].cost_features[:1] if last.cost_features is None else last.cost_features
-            ),
-            terminal_has_cost=last.has_cost,
+            steps=step_tables(graph),
+            terminal_reward=graph.terminal.reward,
+            terminal_has_cost=graph.terminal.has_cost,
             forbidden=freeze(np.concatenate([graph.forbidden(h) for h in range(graph.horizon)])),
         )
-        costs = world.terminal_costs
-        self._told_last = costs is not None
+        last_costs = world.terminal_costs
+        self._told_last = last_costs is not None
         self._truth = Truth(
-            pools[CHANCES][0],
-            pools[COSTS][0],
-            costs if costs is not None else freeze(np.zeros((1, len(problem.limits)))),
+            np.stack([chance_begins, cost_begins], axis=1),
+            chances,
+            costs,
+            last_costs if last_costs is not None else freeze(np.zeros((1, len(problem.limits)))),
             np.array([limit.noise for limit in problem.limits]),
             sampler.shared_scales,
             sampler.offsets,

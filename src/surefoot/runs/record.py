@@ -34,6 +34,12 @@ class EpisodeRow(NamedTuple):
     highest: FloatArray  # (m,)
 
 
+_EMPTY = {
+    **{"start": 0, "plan": 0, "value": np.nan, "regret": np.nan, "reward": 0.0, "violations": 0, "certified": 0},
+    **{"gap": np.inf, "to_gain": np.inf, "margin": np.inf, "highest": -np.inf},
+}
+
+
 @dataclass(eq=False)
 class EpisodeTable:
     """A row per episode, filled as they are played."""
@@ -56,19 +62,8 @@ class EpisodeTable:
         most = npz.MAX_BYTES // (8 * (9 + 2 * n_limits))
         if episodes > most:
             raise InvalidInput("too many episodes for one run", got=f"{episodes:.3g}", fix=f"Play {most} at most.")
-        return cls(
-            start=np.zeros(episodes, np.int64),
-            plan=np.zeros(episodes, np.int64),
-            value=np.full(episodes, np.nan),
-            regret=np.full(episodes, np.nan),
-            reward=np.zeros(episodes),
-            violations=np.zeros(episodes, np.int64),
-            certified=np.zeros(episodes, np.int64),
-            gap=np.full(episodes, np.inf),
-            to_gain=np.full(episodes, np.inf),
-            margin=np.full((episodes, n_limits), np.inf),
-            highest=np.full((episodes, n_limits), -np.inf),
-        )
+        sizes = {"margin": (episodes, n_limits), "highest": (episodes, n_limits)}
+        return cls(**{name: np.full(sizes.get(name, episodes), empty) for name, empty in _EMPTY.items()})
 
     def columns(self) -> dict[str, NDArray[Any]]:
         return dict(vars(self))
