@@ -175,21 +175,6 @@ def test_no_plan_inside_an_episode() -> None:
 # ---------------------------------------------------------------- what it plays first
 
 
-def test_initial_episodes_play_the_fallback_and_plan_all_the_same() -> None:
-    limit = sf.Limit("heat", bound=10.0, noise=0.1, norm=1.0)
-    problem = corridor({"fallback": [1.0], "wide": [2.0]}, limit)
-    agent = sf.LsviNew(problem, initial_episodes=3, replan_growth=0.0, exploration="ideas")
-    assert agent.plan.action(0, "s") == "wide"  # what it would do
-    for k in range(5):
-        agent.begin_episode("s")
-        expected = "fallback" if k < 3 else agent.plan.action(0, "s")
-        assert agent.act(0, "s") == expected
-        agent.observe(0, "s", expected, "s", 0.1)
-        agent.end_episode()
-        assert agent.replans == k + 2
-    assert expected == "wide"
-
-
 def test_the_papers_learner_plays_the_fallback_and_says_so() -> None:
     with pytest.warns(UserWarning, match=r"asks for \d+ episodes of the fallback and the run has 100"):
         agent = sf.LsviNewPaper(small(), episodes=100)

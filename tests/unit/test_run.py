@@ -500,7 +500,7 @@ def test_the_value_event_asks_whether_mu_lies_within(seed: int) -> None:
 
 
 @pytest.mark.parametrize("compiled", [True, False])
-def test_initial_episodes_play_the_seed(compiled: bool, seed: int) -> None:
+def test_initial_episodes_play_the_fallback(compiled: bool, seed: int) -> None:
     world = sf.worlds.make("thermal/testing")
     run = sf.run(sf.LsviNew(world.problem, initial_episodes=150), world, 400, seed, compiled=compiled)
     assert (run.value[:150] == run.fallback_value).all()

@@ -57,7 +57,7 @@ guard     bounds are wider by what rounding may take from them
 
 
 @dataclass(frozen=True, kw_only=True)
-class LsviNewPaperOptions(LookAheadOptions):
+class LsviNewPaperOptions(LookAheadOptions, PaperWeights):
     episodes: int
     feature_bound: float
     coverage_rate: float
@@ -67,9 +67,6 @@ class LsviNewPaperOptions(LookAheadOptions):
     beta: float
     kappa: float
     epsilon_1: float
-    epsilon_2: tuple[float, ...]  # per decision step, 0 for an idea that is switched off; as the two below
-    epsilon_3: tuple[float, ...]
-    epsilon_4: float
 
 
 class LsviNewPaper(LookAhead):
@@ -177,10 +174,9 @@ class LsviNewPaper(LookAhead):
         certified, allowed = self._certify(self.problem, bounds)  # Step 2
         known = self.value_ellipsoids()  # Step 3
         uncertainty, last = paper_uncertainty(problem, self.costs, self.cost_confidence)  # Step 4
-        weights = PaperWeights(options.epsilon_2, options.epsilon_3, options.epsilon_4)
         self._plans = {}
         for start in map(int, problem.graph.starts):  # Idea IV peeks at the episode's own first action
-            values = paper_values(problem.graph, start, allowed, uncertainty, last, known, weights)
+            values = paper_values(problem.graph, start, allowed, uncertainty, last, known, options)
             values = with_fallback(problem.graph, values)  # where the bounds certify nothing, not even the fallback
             self._plans[start] = Plan(problem, bounds, certified, values, known, self.replans)
         return self._plans[self._start]
