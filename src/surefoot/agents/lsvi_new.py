@@ -87,7 +87,8 @@ class LsviNew(LookAhead):
             for everything uncertain (spec 5). Directed by default, unless ``explore``, ``ideas`` or
             ``literal_future`` is given; these are about the bonuses.
         budget: directed exploration may use at most this times √k of the first k episodes; by default 20, or 2 if a
-            limit declares a model error, since no amount of data may then settle what is hoped for.
+            limit declares a model error above a hundredth of its noise, since no amount of data may then settle what is
+            hoped for.
         explore: (w₂, w₃, w₄), the weights of Ideas II, III and IV (spec 5); by default (0.1, 0.02, 0.02).
         ridges: the grid Λ of cost ridges (spec 3); by default one, the mean ‖z‖² of the features, in their shape.
         shaped: how many times a single ridge is taken in the shape of the features (spec 3); 0: as it is, the same in

@@ -221,11 +221,11 @@ window.surefootExplore = (D) => {
         if (!all && j !== tight) continue;
         const [lower, truth, upper] = bounds(e, j), fails = reason.fails && (cost || e === reason.edge) && (reason.kind === KIND.FUTURE || reason.kind === KIND.FORBIDDEN || j === reason.limit);
         const chance = (100 * G.probability[e]).toFixed(0) + "%";
-        const row = make("tr", fails ? { class: "fails" } : {}, ...[stateName(G.successor[e]), ...(D.truth ? [chance] : []), ...(m > 1 ? [D.limits[j].name] : []), nice(lower), ...(D.truth ? [nice(truth)] : []), nice(upper), String(boundAt(j, h))].map((word) => make("td", {}, word)));
+        const row = make("tr", fails ? { class: "fails" } : {}, ...[stateName(G.successor[e]), ...(D.truth ? [chance] : []), ...(m > 1 ? [`${D.limits[j].name} ≤ ${boundAt(j, h)}`] : []), nice(lower), ...(D.truth ? [nice(truth)] : []), nice(upper), ...(m > 1 ? [] : [String(boundAt(j, h))])].map((word) => make("td", {}, word)));
         body.append(row);
       }
     }
-    const heads = ["to", ...(D.truth ? ["chance"] : []), ...(m > 1 ? ["limit"] : []), "lower", ...(D.truth ? ["true"] : []), "upper", m > 1 ? "bound" : "limit"];
+    const heads = ["to", ...(D.truth ? ["chance"] : []), ...(m > 1 ? ["limit"] : []), "lower", ...(D.truth ? ["true"] : []), "upper", ...(m > 1 ? [] : ["limit"])];
     return make("div", { class: "scroll" }, make("table", {}, make("thead", {}, make("tr", {}, ...heads.map((word) => make("th", {}, word)))), body));
   }
   function explain() {
