@@ -50,7 +50,7 @@ def family_of(limits: tuple[sf.Limit, ...], dim: int, longest: float) -> Family:
     """Limits with norms alone, beside rows that are so long."""
     priors = tuple(resolved(limit, dim, None) for limit in limits)
     noises = np.array([limit.noise for limit in limits])
-    return Family(tuple(range(len(limits))), limits, noises, priors, np.ones(dim), longest, longest, 1.0)
+    return Family(tuple(range(len(limits))), limits, noises, priors, np.ones(dim), longest, longest, longest, 1.0)
 
 
 def spread_of(rows: float) -> Spread:

@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 import surefoot as sf
 from surefoot.errors import InvalidInput
 from surefoot.estimate.families import families
-from tests.hand_made import corridor
+from tests.hand_made import corridor, tell
 
 NAMES = ["bias", "pressure", "speed"]
 ROWS = {"idle": [1.0, 0.1, 0.0], "half": [1.0, 0.4, 0.5], "full": [1.0, 0.9, 1.0]}
@@ -244,6 +244,35 @@ def test_rounding_takes_nothing_from_a_model_error(anchored: bool, seed: int) ->
             below += upper < weight * Fraction(x) + error
             above += lower > weight * Fraction(x) - error
     assert (below, above) == (0, 0)
+
+
+@pytest.mark.parametrize("prior", [False, True])
+def test_anchors_that_are_long_and_nearly_dependent_cost_digits_and_no_truth(prior: bool, seed: int) -> None:
+    """Beside them a row loses far more than its own last digits; hardly any noise and hardly any ridge hide that."""
+    rng, missed = np.random.default_rng(seed), 0
+    for _ in range(40):
+        weights, length = rng.integers(1, 9, 3), float(rng.integers(60_000, 120_000))
+        measured = (rng.uniform(-1.0, 1.0, 3) * [1.0, 1.0, 1e-3]).tolist()
+        rows = {"x": [0.5, 0.0, 0.0], "y": [0.0, 0.5, 0.0], "z": [0.0, 0.0, 0.5], "measured": measured}
+        ends = ([length, 0.0, 0.0], [length, length * 5.0 / 2**20, 0.0])
+        anchor = [(x0, [float(weights @ x0)]) for x0 in ends]  # exact
+        known: dict[str, Any] = {"norm": 1.01 * float(np.linalg.norm(weights))}
+        if prior:
+            known = {"prior": [(w - 1.0, w + 0.5) for w in weights.tolist()]}
+        of = sf.Limit("strain", bound=1e7, noise=1e-15, **known)
+        agent = sf.LsviNew(corridor(rows, of, anchor=anchor), ridges=[1e-12], replan_growth=1e9)
+        true = {
+            name: sum(Fraction(x) * int(w) for x, w in zip(row, weights, strict=True)) for name, row in rows.items()
+        }
+        tell(agent, *[[("measured", float(true["measured"]))]] * 3)
+        agent.replan()
+        assert agent.plan.consistent
+        for name, cost in true.items():
+            upper, lower = (
+                Fraction(float(side(0, "s", name, "s")[0])) for side in (agent.plan.upper, agent.plan.lower)
+            )
+            missed += not lower <= cost <= upper
+    assert missed == 0
 
 
 def test_after_another_choice_than_the_plans_an_episode_with_an_offset_is_not_learned_from() -> None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from surefoot.audits.problem import Problem, norms_alone
 from surefoot.audits.rays import RayBound
-from surefoot.audits.rows import feature_shapes, longest_scaled, split
+from surefoot.audits.rows import feature_shapes, reach, split
 
 SURELY, POSSIBLY = 1.0, -1.0  #: whether rounding counts against a bound or for it
 MOST_VISITED = 64  #: rows of a regression whose visits are counted one by one
@@ -255,9 +255,12 @@ class Ellipsoids:
         if off >= own.floor / 2:
             return math.inf, 1.0
         missing = off * known.length + share * float(np.sqrt(self._targets[j] @ self._targets[j]))
-        size = known.length * longest_scaled(self._problem, known) + self._sigma(j)
-        size += math.sqrt(self._problem.dim) * float(np.sqrt(known.centre @ known.centre)) * self._problem.longest
-        blur = 0.0 if known.plain else share * size * math.sqrt(spread)  # of the anchors' costs
+        size = known.length * reach(self._problem, known.width) + self._sigma(j)
+        blur = 0.0
+        if not known.plain:
+            raw = reach(self._problem, np.ones_like(known.width))
+            size += math.sqrt(self._problem.dim) * float(np.sqrt(known.centre @ known.centre)) * raw
+            blur = share * size * math.sqrt(spread)  # of the anchors' costs
         rows = digits * size * math.sqrt(spread) + blur
         widened = radius / math.sqrt(1.0 - off / own.floor) + missing / math.sqrt(own.floor) + rows
         return widened, 1.0 - radius / widened if widened > 0.0 else 0.0

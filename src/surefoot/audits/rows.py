@@ -106,3 +106,10 @@ def longest_scaled(problem: Problem, known: Knowledge) -> float:
     if problem.longest_row is not None:
         return float(known.width.max()) * problem.longest_row
     return max(float(np.sqrt(((x * known.width) ** 2).sum(axis=1)).max()) for x in problem.tables)
+
+
+def reach(problem: Problem, width: Any) -> float:
+    """The largest ‖δ∘x‖ of rows and anchors, or for a graph that grows no less."""
+    anchors = [each[0] for each in problem.anchors if each is not None]
+    longest = [float(np.sqrt(((x * width) ** 2).sum(axis=1)).max()) for x in [*problem.tables, *anchors]]
+    return max([*longest, float(width.max()) * (problem.longest_row or 0.0)])

@@ -242,7 +242,7 @@ def _radii(data: Whitened, i: int, spread: Spread, family: Family, confidence: C
         return math.inf, error
     missing = eta * prior.length + lost * length
     middle = math.sqrt(data.basis.blocks.dim) * float(np.linalg.norm(prior.centre)) * family.raw
-    of_rows = LOST * (prior.length * family.longest + middle + noise) * math.sqrt(spread.whole)
+    of_rows = LOST * (prior.length * family.reach + middle + noise) * math.sqrt(spread.whole)
     root = math.sqrt(1.0 - eta / least)
     return radius / root + missing / math.sqrt(least) + of_rows, error / root
 

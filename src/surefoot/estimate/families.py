@@ -50,8 +50,9 @@ class Family:
     noises: FloatArray  # (k,)  σ of (S3)
     priors: tuple[Prior, ...]
     width: FloatArray  # (dc,)  δ
-    longest: float  # the largest ‖δ∘x‖
-    raw: float  # the largest ‖x‖
+    longest: float  # the largest ‖δ∘x‖ of rows
+    reach: float  # the largest ‖δ∘x‖ of rows and anchors: in z, and in known parts, digits of (1 + Σ|ρ|) of it are lost
+    raw: float  # the largest ‖x‖ of these
     ratio: float  # of mean ‖z‖² to that of rows as they are declared: what ridges are multiplied by
 
     @cached_property
@@ -136,15 +137,20 @@ def of_norms(problem: Problem) -> tuple[Family, ...]:
 
 
 def _family(problem: Problem, members: list[int], priors: tuple[Prior, ...]) -> Family:
-    raw = problem.graph.largest_cost_norm()
     width = priors[members[0]].width
+    longest, anchors = longest_scaled(problem.graph, width), [x for x in problem.graph.anchors if x is not None]
+    reach, raw = (
+        max([of_rows, *(float(np.linalg.norm(x.features * scale, axis=1).max()) for x in anchors)])
+        for of_rows, scale in ((longest, width), (problem.graph.largest_cost_norm(), np.ones_like(width)))
+    )
     made = Family(
         members=tuple(members),
         limits=tuple(problem.limits[j] for j in members),
         noises=problem.noises[members],
         priors=tuple(priors[j] for j in members),
         width=width,
-        longest=longest_scaled(problem.graph, width),
+        longest=longest,
+        reach=reach,
         raw=raw,
         ratio=1.0,
     )
