@@ -170,3 +170,11 @@ def test_every_named_world_can_be_worded() -> None:
                 assert isinstance(wording.state(state), str)
                 for action in problem.actions(h, state):
                     assert isinstance(wording.action(h, state, action), str)
+
+
+def test_what_is_no_world_and_no_plan_is_refused_by_name() -> None:
+    agent = sf.PlantAgent(plant := sf.worlds.tank().plant)
+    with pytest.raises(InvalidInput, match=r"draw needs a World or a Plant: a Plan\. The plan comes second"):
+        sf.draw(agent.plan, plant)
+    with pytest.raises(InvalidInput, match=r"draw needs a Plan: a PlantAgent\. Of an agent, give agent.plan"):
+        sf.draw(plant, agent)

@@ -97,6 +97,24 @@ def test_a_function_for_one_state_at_a_time_gives_the_same_plant() -> None:
     assert tank(models=[one], measures=summed).problem.digest == tank().problem.digest
 
 
+def test_functions_may_change_the_state_that_they_are_given() -> None:
+    """What may follow one input must not be where the one before led."""
+
+    def model(h: int, x: Any, u: float) -> Any:
+        x[0] = 0.75 * x[0] + u
+        return x
+
+    def measures(h: int, x: Any, u: float) -> list[Any]:
+        x *= 1.0 if np.ndim(x) == 2 else 2.0
+        return [1.0, x[0] / 2 if np.ndim(x) == 1 else x[0], u]
+
+    plant, given = tank(models=[model], measures=measures), np.array([0.45])
+    assert plant.problem.digest == tank().problem.digest
+    (found,), (own,) = (each.ahead(0, given, plant.inputs.values).boxes for each in (plant, tank()))
+    assert np.array_equal(found, own)
+    assert given.tolist() == [0.45]
+
+
 def test_hats_sum_to_one_and_are_refused_off_the_grid() -> None:
     plant = tank(measures=[sf.hat("level", [0, 0.5, 1]) * (lambda h, x, u: u), lambda h, x, u: 1.0])
     assert plant.features(0, [0.75], 0.2).tolist() == pytest.approx([0.0, 0.1, 0.1, 1.0])
@@ -112,6 +130,10 @@ def test_reach_and_slopes_bound_what_corners_do_not() -> None:
 
     with pytest.raises(InvalidInput, match="reach= or slopes="):
         tank(models=[bent], disturbance=0.0, quadrature=5)  # 0.502, between corners with 0.498
+    with pytest.raises(InvalidInput, match="Give slopes= that allow for it"):
+        tank(models=[bent], disturbance=0.0, slopes=[[0.1]])
+    with pytest.raises(InvalidInput, match=r"ends of a box: .*Give \(low, high\)"):
+        tank(models=[bent], reach=lambda h, low, high, u: 0.5)
     wide = tank(models=[bent], slopes=[[1.8]])
     assert not wide.check().refuted
 

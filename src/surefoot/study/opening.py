@@ -244,11 +244,12 @@ def refuse_other(wishes: Wishes, opened: Record, standing: Standing) -> None:
     """Refuse a problem other than the one that the study was begun with, or the one declared since."""
     given = wishes.problem
     if given is not None and given.digest not in (opened["problem"], standing.problem.digest):
+        importing = "" if opened["plant"] else "; logged rows can be imported there"
         raise InvalidInput(
             "the study was begun with another problem",
             where=str(wishes.path),
             got=problem_difference(standing.problem, given) or "their digests differ",
-            fix="Begin a new study for it; logged rows can be imported there.",
+            fix=f"Begin a new study for it{importing}.",
         )
 
 

@@ -39,7 +39,7 @@ class Call:
 
     def one(self, h: int, x: FloatArray, *rest: Any) -> FloatArray:
         """(values,) of one point (n,)."""
-        given = self.function(h, x, *rest)
+        given = self.function(h, x.copy(), *rest)  # it may change what it is given
         try:
             values = np.array([np.asarray(part, np.float64).reshape(()) for part in _values(given)])
         except (TypeError, ValueError):
@@ -60,7 +60,9 @@ class Call:
             self.one(h, x[:, 0], *rest)
         try:
             with np.errstate(all="ignore"):
-                parts = [np.asarray(part, np.float64) for part in _columns(self.function(h, x, *rest), self.values)]
+                parts = [
+                    np.asarray(part, np.float64) for part in _columns(self.function(h, x.copy(), *rest), self.values)
+                ]
             found = np.stack([np.broadcast_to(part, (n,)) for part in parts])
         except Exception:  # whatever it is: called point by point, the function shows the errors that are its own
             return None

@@ -91,8 +91,13 @@ def _image(reach: Function | None, n: int, rays: bool) -> Call | None:
     function = make_function("reach", reach, "h, low, high, u, to" if rays else "h, low, high, u")
 
     def ends(h: int, both: FloatArray, *inputs: Any) -> list[Any]:
-        low, high = function(h, both[:n], both[n:], *inputs)
-        return [*low, *high]
+        given = function(h, both[:n], both[n:], *inputs)
+        try:
+            low, high = given
+            return [*low, *high]
+        except (TypeError, ValueError):
+            fix = "Give (low, high), each with a number per coordinate."
+            raise InvalidInput("reach must give the ends of a box", got=f"{given!r:.100}", fix=fix) from None
 
     return Call("reach", ends, 2 * n)
 

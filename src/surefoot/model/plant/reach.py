@@ -36,6 +36,13 @@ class Reach:
     slopes: tuple[FloatArray, ...] | None  # per model (n, n): |∂f_k/∂x_d| is at most this
     rays: bool  # ``reach`` is asked for whole rays
 
+    @property
+    def cure(self) -> str:
+        """What to do about a next state outside its box."""
+        if self.reach is None and self.slopes is None:
+            return "It is not affine in each coordinate: give reach= or slopes=."
+        return f"Give {'slopes' if self.reach is None else 'reach'}= that allow for it."
+
     def at_points(self, h: int, x: FloatArray, u: Any) -> Boxes:
         """Per model, the boxes (n, P) of the states that may follow points (n, P)."""
         images = [model.at(h, x, u) for model in self.models]
@@ -186,7 +193,7 @@ def chances(
                     "a model leaves the box that was computed for its cell",
                     where=f"{said(h, x[:, p, q])}, model {i}, input {u!r}",
                     got=f"next state {y[:, p, q].tolist()}",
-                    fix="It is not affine in each coordinate: give reach= or slopes=.",
+                    fix=reach.cure,
                 )
     return found.T
 

@@ -22,6 +22,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
+from surefoot.checks import of_kind
 from surefoot.errors import InvalidInput
 from surefoot.model.graph import FloatArray
 from surefoot.model.plant.plant import Plant
@@ -70,6 +71,8 @@ def draw(
         >>> sf.draw(sf.worlds.make("rover/testing"), path="map.png", coordinates=lambda cell: (cell[1], -cell[0])).name
         'map.png'
     """
+    of_kind(world, (World, Plant), "draw needs a World or a Plant", "The plan comes second.")
+    of_kind(plan, (Plan, Snapshot, type(None)), "draw needs a Plan", "Of an agent, give agent.plan.")
     if isinstance(world, Plant):
         if callable(coordinates):
             fix = "Give the names of two of its coordinates."
