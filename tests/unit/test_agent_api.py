@@ -176,7 +176,7 @@ def test_no_plan_inside_an_episode() -> None:
 
 
 def test_the_papers_learner_plays_the_fallback_and_says_so() -> None:
-    with pytest.warns(UserWarning, match=r"asks for \d+ episodes of the fallback and the run has 100"):
+    with pytest.warns(UserWarning, match=r"asks for [\d,]+ episodes of the fallback and the run has 100"):
         agent = sf.LsviNewPaper(small(), episodes=100)
     assert agent.constants["initial_episodes"] == 100
     agent.begin_episode("s")

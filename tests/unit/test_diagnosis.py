@@ -136,7 +136,7 @@ def test_the_papers_constants() -> None:
     assert not few.usable
     assert few.initial_episodes is not None
     assert few.initial_episodes > few.episodes == 10_000
-    assert str(few.initial_episodes) in few.reasons[0]
+    assert f"{few.initial_episodes:,}" in few.reasons[0]
     enough = few.smallest_usable_episodes
     assert enough is not None
     assert sf.check(stationary(), episodes=2 * enough).paper.usable

@@ -84,7 +84,7 @@ def test_paper_constants_use_the_uncapped_initial_phase_in_kappa() -> None:
     assert close(c.kappa, 4 * c.beta * 3 / (2 + c.initial_episodes))
     warning = c.cap_warning()
     assert warning is not None
-    assert f"{c.initial_episodes} episodes" in warning
+    assert f"{c.initial_episodes:,} episodes" in warning
     assert "has 10" in warning
     assert together().cap_warning() is None
     equal = dataclasses.replace(c, episodes=c.initial_episodes)

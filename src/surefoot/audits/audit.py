@@ -51,7 +51,7 @@ _COUNTS = (  # (as counted, as told)
     ("plans", "plans re-derived"),
     ("plans that failed", "episodes under an older plan, because the one due could not be computed"),
     ("rows imported", "rows imported"),
-    ("rows vouched for", "of them like others, by a person's word different measurements"),
+    ("rows vouched for", "of them like others, and different measurements, as a person has said"),
     ("alarm", "alarms"),
     ("acknowledge", "acknowledgements"),
 )

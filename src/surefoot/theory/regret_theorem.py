@@ -156,8 +156,8 @@ class PaperConstants:
         if self.initial_episodes < self.episodes:
             return None
         return (
-            f"the paper's initial phase asks for {self.initial_episodes} episodes of the fallback and "
-            f"the run has {self.episodes}: nothing but the fallback will be played."
+            f"the paper's initial phase asks for {self.initial_episodes:,} episodes of the fallback and "
+            f"the run has {self.episodes:,}: nothing but the fallback will be played."
         )
 
     def regret_bound(self) -> float:
