@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from surefoot.audits.points import Endless as AuditsEndless
 from surefoot.errors import InvalidInput
 from surefoot.model.plant.cells import Cells, Endless, make_cells
 from tests.forgery import forge
-from tests.unit.test_plant import tank, truth
+from tests.unit.test_plant import LIMIT, tank, truth
 from tests.unit.test_plant_study import played
 
 
@@ -95,6 +96,12 @@ def test_the_budget_is_kept_and_a_picture_shows_what_is_in_the_graph(tmp_path: P
 def test_what_cannot_grow_is_refused(changed: dict[str, Any], said: str, seed: int) -> None:
     with pytest.raises(InvalidInput, match=said):
         sf.run(sf.PlantAgent(plant := endless(**changed)), plant.simulate(truth), 30, seed)
+
+
+def test_what_check_cannot_expand_is_told_by_ranges_and_inputs() -> None:
+    plant = endless(longest_row=None, limits=[replace(LIMIT, norm=0.5)])  # so short that much is certified without data
+    with pytest.raises(InvalidInput, match=r"longer than declared: step 1, .*\(level 0.5 … 0.6\), input 0.2"):
+        sf.check(plant)
 
 
 @pytest.mark.parametrize("rays", [False, True])

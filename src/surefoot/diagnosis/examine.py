@@ -72,7 +72,10 @@ def check(
     bounds = bound_costs(problem, nothing, confidence)
     if problem.growth is not None:
         say("what may be expanded before any data")
-        declared = grown_by(declared, bounds)
+        try:
+            declared = grown_by(declared, bounds)
+        except InvalidInput as error:
+            raise error if plant is None else plant.told(error) from None
         expanded = (*declared.expanded_actions, declared.graph.n_all_states)
         declared = _outside_safe(declared)
         problem = declared.at(FULL)
