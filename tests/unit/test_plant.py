@@ -241,6 +241,8 @@ def test_a_simulators_process_that_does_not_answer_is_told() -> None:
         tank().simulate(["./no-such-tank"])
     for program, got in (("print(input())", "{.*step.*: 0"), ("", "it has ended")):
         wrong = tank().simulate([sys.executable, "-c", program])
+        if not program:  # what is written to it then stays in the pipe's buffer
+            wrong._step._process.wait()  # type: ignore[union-attr]
         with pytest.raises(AssumptionBroken, match=f"{got}.*such as .*cost"):
             sf.run(tank().fallback, wrong, episodes=1)
         wrong.close()

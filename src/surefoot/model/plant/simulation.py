@@ -11,6 +11,7 @@ A process is given by its command line. It reads one line of JSON per step, ``{"
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 from collections.abc import Callable, Sequence
@@ -129,4 +130,5 @@ class Process:
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
-                pipe.close()
+                with contextlib.suppress(OSError):  # what was written last cannot be sent any more
+                    pipe.close()
