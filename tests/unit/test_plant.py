@@ -223,7 +223,8 @@ def test_the_agent_takes_exact_states_only_as_they_were_told() -> None:
         agent.begin_episode([0.2])
     agent.begin_episode([0.45])
     for other in (0.46, 0.56):  # in the same cell, and in another one
-        with pytest.raises(OutOfOrder, match=rf"the plant is elsewhere: step 0: \[{other}\], told last was \[0.45\]"):
+        told = rf"the plant is elsewhere: step 0: \[{other}\], told last was \[0.45\]\. Give the state that was told"
+        with pytest.raises(OutOfOrder, match=told):
             agent.act(0, [other])
     with pytest.raises(OutOfOrder, match=r"the episode is elsewhere: episode 1, step 0, state \[0.45\]: step 1$"):
         agent.act(1, [0.45])
