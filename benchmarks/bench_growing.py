@@ -12,16 +12,13 @@ import time
 import surefoot as sf
 from benchmarks.rows import Row, row
 from benchmarks.timing import show
-from surefoot.model.appended import Appended
 
 BUDGET = 20_000
 
 
 def bytes_held(problem: sf.Problem) -> int:
-    """Of all arrays of a problem that has grown, with the room that they keep."""
-    assert problem.growth is not None
-    rooms: list[Appended] = [room for layer in problem.growth.rooms for room in layer.values()]
-    return sum(room.held for room in rooms) + sum(layer.successor.nbytes for layer in problem.graph.layers)
+    """Of all arrays of a problem, each counted once."""
+    return sum({id(array): array.nbytes for array in problem.graph.arrays()}.values())
 
 
 def run(episodes: int = 200, seed: int = 0, budget: int = BUDGET) -> list[Row]:
@@ -47,7 +44,7 @@ def run(episodes: int = 200, seed: int = 0, budget: int = BUDGET) -> list[Row]:
         row("walk/long: seconds from the functions to the first action", first, at_most=5.0),
         row(f"walk/long: seconds of the first growth, to {after:,} states, and its plan", grown, at_most=5.0),
         row(f"walk/long: states held, of a budget of {budget:,}", states, at_most=budget),
-        row("walk/long: bytes of arrays per state, spare room included", bytes_held(problem) / states, at_most=1_000.0),
+        row("walk/long: bytes of arrays per state", bytes_held(problem) / states, at_most=1_000.0),
         row(f"walk/long: violations in {episodes} episodes", float(found.violations.sum()), at_most=0.0),
         *_beside_the_whole(seed, 5 * episodes // 2),
     ]

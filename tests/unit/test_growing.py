@@ -9,7 +9,6 @@ import pytest
 
 import surefoot as sf
 from surefoot.errors import InvalidInput, UnknownLabel
-from surefoot.model.appended import Appended
 from surefoot.model.graph import OUTSIDE
 from surefoot.model.growing import fully_grown, grower_of, replayed
 from surefoot.plan.why import Kind
@@ -105,18 +104,6 @@ def test_indices_stay_and_arrays_are_appended_to() -> None:
         assert np.array_equal(one.successor[led], other.successor[: one.n_edges][led])
     for h in range(6):
         assert small.states(h)[:] == large.states(h)[: len(small.states(h))]
-
-
-def test_appending_copies_rarely_and_never_what_another_holds() -> None:
-    first = Appended.of(np.zeros((2, 3)))
-    longer = first.plus(np.ones((1, 3)))
-    longest, other = longer.plus(2 * np.ones((1, 3))), longer.plus(3 * np.ones((2, 3)))
-    assert np.shares_memory(longer.array, longest.array)
-    assert not np.shares_memory(longer.array, other.array)
-    assert longest.array[:, 0].tolist() == [0, 0, 1, 2]
-    assert other.array[:, 0].tolist() == [0, 0, 1, 3, 3]
-    with pytest.raises(ValueError, match="read-only"):
-        longest.array[0, 0] = 9.0
 
 
 def test_two_agents_grow_one_problem_apart() -> None:

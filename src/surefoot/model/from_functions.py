@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -12,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from surefoot.errors import InvalidInput
 from surefoot.model.centers import Centers
-from surefoot.model.draft import Draft, Drafted
+from surefoot.model.draft import Draft, Drafted, longer
 from surefoot.model.functions import Functions, by_pair, call, call_for_list, takes
 from surefoot.model.graph import NO_ACTION, FloatArray, Layer, Terminal, freeze, rows_of_pairs
 from surefoot.model.labels import Label, Names, Register, same_label, shown
@@ -32,7 +33,7 @@ def start_labels(start: Label | list[Label]) -> list[Label]:
 
 
 def outline_of_functions(horizon: int, start: Label | list[Label], given: Functions) -> Outline:
-    """The graph of all that the functions lead to, breadth first from the start states."""
+    """The graph of everything that the functions lead to, breadth first from the start states."""
     starts, explorer = start_labels(start), Explorer(given)
     found = explorer.numbers(starts, "start")
     if len(found) < len(starts):
@@ -52,10 +53,14 @@ def outline_of_functions(horizon: int, start: Label | list[Label], given: Functi
     names = tuple(Names(len(draft.labels), draft.labels) for draft in (*drafts, last))
     naming = Naming(names, tuple(tuple(draft.actions) for draft in drafts))
     layers = [explorer.layer(draft) for draft in drafts]
+    layers = [replace(layer, row_ptr=rows_of_pairs(layer.row_ptr, layer.pair_ptr)) for layer in layers]
+    terminal = explorer.terminal(last, None)
+    if not terminal.has_cost.any():
+        terminal = replace(terminal, cost_features=None)
     check_repeatable(layers, naming, explorer.support_of, explorer.reward_of)
     return Outline(
         layers,
-        explorer.terminal(last),
+        terminal,
         naming,
         freeze(np.arange(len(starts))),
         policy_choice(explorer, layers, naming),
@@ -104,41 +109,54 @@ class Explorer:
     # --- what a step becomes ----------------------------------------------------------------------------
 
     def layer(self, draft: Draft) -> Layer:
-        """The arrays of a step whose states are all drafted; it has no fallback yet."""
-        x = phi = freeze(stacked(draft.x, self.cost_dim))
+        """The arrays of a step with what was drafted; new states have no fallback yet."""
+        old = draft.layer or self._empty_layer()
+        x = phi = longer(old.cost_features, draft.x)
         if self.given.transition_features is not None:
-            phi = freeze(stacked(draft.phi, self.transition_dim))
-        ends = (draft.state_ptr, draft.pair_ptr, draft.row_ptr)
-        state_ptr, pair_ptr, row_ptr = (freeze(np.array([0, *each], np.int64)) for each in ends)
+            phi = longer(old.transition_features, draft.phi)
+        pair_ptr, successor = longer(old.pair_ptr, draft.pair_ptr), longer(old.successor, draft.successor)
+        if draft.leads:
+            successor = successor.copy()
+            successor[list(draft.leads)] = list(draft.leads.values())
         return Layer(
-            state_ptr=state_ptr,
+            state_ptr=longer(old.state_ptr, draft.state_ptr),
             pair_ptr=pair_ptr,
-            successor=freeze(np.array(draft.successor, np.int64)),
-            reward=freeze(np.array(draft.reward, np.float64)),
+            successor=freeze(successor),
+            reward=longer(old.reward, draft.reward),
             cost_features=x,
             transition_features=phi,
-            fallback=freeze(np.full(len(draft.labels), NO_ACTION, np.int64)),
-            row_ptr=rows_of_pairs(row_ptr, pair_ptr) if self.by_pair else pair_ptr,
-            forbidden=freeze(np.array(draft.forbidden, bool)),
+            fallback=longer(old.fallback, [NO_ACTION] * len(draft.labels)),
+            row_ptr=longer(old.row_ptr, draft.row_ptr) if self.by_pair else pair_ptr,
+            forbidden=longer(old.forbidden, draft.forbidden),
         )
 
-    def terminal(self, draft: Draft) -> Terminal:
-        """The arrays of the last step."""
-        has_cost = freeze(np.array(draft.has_cost, bool))
+    def _empty_layer(self) -> Layer:
+        pointer, numbers, none = np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(0)
+        x, phi = np.zeros((0, self.cost_dim)), np.zeros((0, self.transition_dim))
+        return Layer(pointer, pointer, numbers, none, x, phi, numbers, pointer, np.zeros(0, bool))
+
+    def terminal(self, draft: Draft, old: Terminal | None) -> Terminal:
+        """The arrays of the last step with what was drafted; ``old`` are those that it has already."""
+        if old is None:
+            x, none = np.zeros((0, self.cost_dim)), np.zeros(0, bool)
+            declared = self.given.terminal_cost_features is not None
+            old = Terminal(np.zeros(0), x if declared else None, none, none, none)
         return Terminal(
-            reward=freeze(np.array(draft.reward, np.float64)),
-            cost_features=freeze(stacked(draft.x, self.cost_dim)) if has_cost.any() else None,
-            has_cost=has_cost,
-            fallback_reached=freeze(np.zeros(len(has_cost), bool)),
-            forbidden=freeze(np.array(draft.forbidden, bool)),
+            reward=longer(old.reward, draft.reward),
+            cost_features=None if old.cost_features is None else longer(old.cost_features, draft.x),
+            has_cost=longer(old.has_cost, draft.has_cost),
+            fallback_reached=longer(old.fallback_reached, [False] * len(draft.labels)),
+            forbidden=longer(old.forbidden, draft.forbidden),
         )
 
     def centers(self, draft: Draft) -> Centers | None:
-        """The rays of a step (spec 9)."""
+        """The rays of a step with what was drafted (spec 9)."""
         if self.given.center is None:
             return None
-        at_zero = stacked(draft.x0, self.cost_dim) if self.rows_at_zero else None
-        return Centers(freeze(np.array(draft.center, np.int64)), at_zero)
+        pair, at_zero = np.zeros(0, np.int64), np.zeros((0, self.cost_dim))
+        if draft.rays is not None:
+            pair, at_zero = draft.rays.center, draft.rays.cost_features
+        return Centers(longer(pair, draft.center), longer(at_zero, draft.x0) if self.rows_at_zero else None)
 
     # --- what a state has -------------------------------------------------------------------------------
 
@@ -287,11 +305,6 @@ class Explorer:
 def _place(*place: Label) -> str:
     kinds = ("step", "state", "action", "successor")
     return ", ".join(f"{kind} {label!r}" for kind, label in zip(kinds, place, strict=False))
-
-
-def stacked(rows: list[FloatArray], length: int) -> FloatArray:
-    """(rows, length)"""
-    return np.array(rows) if rows else np.empty((0, length))
 
 
 def policy_choice(explorer: Explorer, layers: Sequence[Layer], naming: Naming) -> FallbackChoice:

@@ -13,17 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.checks import whole as whole_number
 from surefoot.errors import InvalidInput
-from surefoot.model import from_functions as functions
 from surefoot.model.anchors import AnchorOf
-from surefoot.model.appended import Appended
 from surefoot.model.features import Features, largest_norm
+from surefoot.model.from_functions import Explorer, policy_choice, start_labels
 from surefoot.model.functions import Functions
 from surefoot.model.graph import OUTSIDE, Beyond, IntArray, LayeredGraph, freeze
 from surefoot.model.grower import ANY, Grower
@@ -42,27 +41,22 @@ if TYPE_CHECKING:
 class Growth:
     """How a problem grows, and how it has grown."""
 
-    explorer: functions.Explorer
+    explorer: Explorer
     most_states: int
-    rooms: tuple[dict[str, Appended], ...]  # H, by the names of the arrays of a layer
     record: IntArray  # (n, 2) the layer and number of each pair that was expanded since the problem was declared
     refused: IntArray  # (n, 2) pairs that there was no room for, likewise
     first: Problem | None  # as it was declared; None: this one is
 
 
-def fallback_closure(declared: Functions, horizon: int, start: Label | list[Label]) -> tuple[Grower, Growth]:
-    """The starts and everything the fallback may reach from them; all other pairs are unexpanded. With it the Growth to
-    continue from, still without its rooms."""
-    explorer = functions.Explorer(declared)
-    starts = functions.start_labels(start)
-    grower = Grower(explorer, horizon, None)
+def fallback_closure(explorer: Explorer, horizon: int, start: Label | list[Label]) -> Grower:
+    """Holds the starts and everything that the fallback may reach from them; all other pairs are unexpanded."""
+    starts, grower = start_labels(start), Grower(explorer, horizon, None)
     here = [grower.state(0, label) for label in starts]
     if len(set(here)) < len(here):
         raise InvalidInput("a start state is listed twice", where="start", got=shown(starts))
     for h in range(horizon - 1):
         here = grower.follow(h, here)
-    nothing = freeze(np.empty((0, 2), np.int64))
-    return grower, Growth(explorer, 0, (), nothing, nothing, None)
+    return grower
 
 
 def longest_found(tables: Iterable[Features], declared: float | None) -> float:
@@ -85,13 +79,6 @@ def check_beyond(graph: LayeredGraph) -> None:
     for h in range(1, graph.horizon):
         if not graph.forbidden(h)[OUTSIDE]:
             raise InvalidInput("state 0 of a graph that has grown must be forbidden", where=f"step {h}")
-
-
-def rooms_of(growth: tuple[dict[str, Appended], ...], graph: LayeredGraph) -> tuple[dict[str, Appended], ...]:
-    """The rooms, with the fallback as it was found."""
-    last = {**growth[-1], "fallback_reached": Appended.of(graph.terminal.fallback_reached)}
-    layers = zip(growth, graph.layers, strict=False)
-    return (*({**room, "fallback": Appended.of(layer.fallback)} for room, layer in layers), last)
 
 
 def grower_of(problem: Problem) -> Grower:
@@ -219,21 +206,19 @@ class Growing(Lookup):
             given = Functions(**declared)
         except TypeError as error:  # a function that is missing, or an argument that there is not
             raise TypeError(str(error).replace("Functions.__init__()", "Problem.growing()")) from None
-        grower, growth = fallback_closure(given, horizon, start)
-        layers, terminal, naming, rooms = grower.layers()
-        centers = grower.centers(rooms)
-        tables = [layer.cost_features for layer in layers] + [each.cost_features for each in centers]
-        longest = longest_found((x for x in (*tables, terminal.cost_features) if x is not None), longest_row)
-        owner: Any = cls  # Problem itself
-        starts = freeze(np.arange(len(functions.start_labels(start))))
-        choice = functions.policy_choice(growth.explorer, layers, naming)
+        explorer, owner = Explorer(given), cast("type[Problem]", cls)
+        layers, terminal, naming, centers = fallback_closure(explorer, horizon, start).parts()
+        at_zero = [None if each is None else each.cost_features for each in centers]
+        tables = (*(layer.cost_features for layer in layers), *at_zero, terminal.cost_features)
+        longest = longest_found((x for x in tables if x is not None), longest_row)
+        starts = freeze(np.arange(len(start_labels(start))))
+        choice, beyond = policy_choice(explorer, layers, naming), Beyond(longest, True)
         made = owner._assemble(
-            Outline(layers, terminal, naming, starts, choice, centers, Beyond(longest, True)),
+            Outline(layers, terminal, naming, starts, choice, centers, beyond),
             Declared(limits, anchor, features, transition_norm, stationary_costs, stationary_transitions),
         )
-        grows = replace(growth, most_states=most, rooms=rooms_of(rooms, made.graph))
-        result: Problem = replace(made, growth=grows)
-        return result
+        nothing = freeze(np.empty((0, 2), np.int64))
+        return replace(made, growth=Growth(explorer, most, nothing, nothing, None))
 
     @property
     def first(self) -> Problem:
