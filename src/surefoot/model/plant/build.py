@@ -44,26 +44,25 @@ class Step:
         return Step(**kept)
 
 
-def build_step(plant: Plant, h: int) -> Step:
-    """The arrays of step h; the last state is the outside, which has one action and leads to itself."""
-    cells, inputs, reach, measures = plant.cells, plant.inputs, plant.reach, plant.measures
-    x = centres(cells)
-    own = plant.fallback_numbers(h, x)
-    centre = own if plant.rays else None
+def build_step(plant: Plant, h: int, cells: Cells, own: IntArray) -> Step:
+    """The arrays of step h for the plant's cells, or a part of them; the last state is the outside, which has one
+    action and leads to itself. ``own`` (cells,): the fallback's input in each cell."""
+    inputs, reach, measures = plant.inputs, plant.reach, plant.measures
+    x, centre = centres(cells), own if plant.rays else None
     if centre is None:
         boxes = [reach.of_cells(cells, h, u) for u in inputs.values]
     else:
         boxes = reach.of_rays(cells, h, inputs, centre)
-    pair_ptr, following, found = _successors(cells, inputs, boxes)
+    pair_ptr, following, found = _successors(plant.cells, boxes)
     zero: Corners | None = None
     if measures.of_next:
         corners, zero = _next_corners(cells, inputs, boxes, measures, centre, h)
     else:
         corners = _corners(cells, inputs, measures, h)
-    rows, row_ptr = _rows(plant, corners)
-    landing, every = np.ones((len(following), len(reach.models))), np.arange(cells.number)
+    rows, row_ptr = _rows(plant, cells.number, corners)
+    landing = np.ones((len(following), len(reach.models)))
     for u, (ptr, met, edges) in zip(inputs.values, found, strict=True):
-        landing[edges] = chances(cells, reach, h, u, every, ptr, met, plant.quadrature)
+        landing[edges] = chances(plant.cells, reach, h, u, cells, ptr, met, plant.quadrature)
     rewards = np.stack([plant.rewards(h, x, u) for u in inputs.values], axis=1)  # they steer values only
     return Step(
         pair_ptr=pair_ptr,
@@ -74,24 +73,22 @@ def build_step(plant: Plant, h: int) -> Step:
         transition_features=landing,
         fallback=np.append(own, -1),
         center=None if centre is None else np.append(np.repeat(centre, len(inputs)), -1),
-        center_cost_features=None if centre is None or zero is None else _rows(plant, zero)[0],
+        center_cost_features=None if centre is None or zero is None else _rows(plant, cells.number, zero)[0],
     )
 
 
 def _successors(
-    cells: Cells, inputs: Inputs, boxes: Sequence[Boxes]
+    cells: Cells, boxes: Sequence[Boxes]
 ) -> tuple[IntArray, IntArray, list[tuple[IntArray, IntArray, IntArray]]]:
     """(pair_ptr, successor) of all pairs, with the outside's last; and for each input, where the successors of each
     cell begin, what they are, and which triplets they become."""
     found = [successors(cells, own) for own in boxes]
-    counts = np.empty((cells.number, len(inputs)), np.int64)
-    for number, (ptr, _) in enumerate(found):
-        counts[:, number] = np.diff(ptr)
+    counts = np.stack([np.diff(ptr) for ptr, _ in found], axis=1)  # (cells, inputs)
     pair_ptr = pointer_of(np.append(counts.reshape(-1), 1))
     kind = np.int32 if cells.number < np.iinfo(np.int32).max else np.int64
     following, placed = np.empty(pair_ptr[-1], kind), list[tuple[IntArray, IntArray, IntArray]]()
     for number, (ptr, met) in enumerate(found):
-        begins = pair_ptr[:-1][number : cells.number * len(inputs) : len(inputs)]
+        begins = pair_ptr[:-2][number :: len(found)]
         edges = np.repeat(begins - ptr[:-1], np.diff(ptr)) + np.arange(len(met))
         following[edges] = met
         placed.append((ptr, met, edges))
@@ -146,12 +143,12 @@ def _next_corners(
     return some(0), some(1)
 
 
-def _rows(plant: Plant, corners: Corners) -> tuple[FloatArray, IntArray]:
-    """((rows, dc), row_ptr): the cost rows of all pairs, and one for the outside."""
-    (many, each), cells, inputs, extra = corners, plant.cells, plant.inputs, len(plant.remainder)
-    pairs, dim = cells.number * len(inputs), plant.measures.call.values or 0
+def _rows(plant: Plant, n: int, corners: Corners) -> tuple[FloatArray, IntArray]:
+    """((rows, dc), row_ptr): the cost rows of the pairs of n cells, and one for the outside."""
+    (many, each), inputs, extra = corners, plant.inputs, len(plant.remainder)
+    pairs, dim = n * len(inputs), plant.measures.call.values or 0
     rows = np.zeros((pairs * many + 1, dim + extra))
-    table = rows[:-1].reshape(cells.number, len(inputs), many, dim + extra)
+    table = rows[:-1].reshape(n, len(inputs), many, dim + extra)
     for number, c, values in each:
         table[:, number, c, :dim] = values.T
     table[..., dim:] = plant.remainder

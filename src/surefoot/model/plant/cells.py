@@ -145,6 +145,11 @@ class Cells:
         high = np.stack([edge[i + 1] for edge, i in zip(self.edges, index, strict=True)])
         return low, high
 
+    def only(self, cell: int) -> Cells:
+        """The grid of this cell alone."""
+        index = np.unravel_index(cell, self.shape)
+        return Cells(self.names, tuple(edge[np.arange(i, i + 2)] for edge, i in zip(self.edges, index, strict=True)))
+
     def said(self, cell: int) -> str:
         """A cell in words."""
         if cell == self.outside:

@@ -14,10 +14,9 @@ import numpy as np
 
 from surefoot.errors import InvalidInput
 from surefoot.model.graph import OUTSIDE, FloatArray, IntArray
-from surefoot.model.plant.build import centres
+from surefoot.model.plant.build import build_step, centres
 from surefoot.model.plant.cells import Cells
 from surefoot.model.plant.given import with_remainders
-from surefoot.model.plant.reach import chances, corners_of, successors
 from surefoot.model.problem import Problem
 
 if TYPE_CHECKING:
@@ -64,7 +63,7 @@ class Cellwise:
             "transition_features": lambda h, cell, i, after: (
                 certain if cell == outside else self.at(h, cell).chances[i][after]
             ),
-            "terminal_reward": lambda cell: 0.0 if cell == outside else self._plant.last_reward(self._centre(cell)),
+            "terminal_reward": self._last_reward,
             "forbidden": lambda h, cell: self._plant.is_forbidden(cell),
             "fallback": own,
             **({"center": own} if self._plant.rays else {}),
@@ -75,6 +74,10 @@ class Cellwise:
             ),
         }
 
+    def _last_reward(self, cell: int) -> float:
+        cells = self._plant.cells
+        return 0.0 if cell == cells.outside else self._plant.last_reward(centres(cells, np.array([cell])))
+
     @property
     def _rows_at_zero(self) -> bool:
         """At intensity 0, a ray has the rows of the whole ray's boxes, not of its centre alone."""
@@ -83,45 +86,29 @@ class Cellwise:
     def at(self, h: int, cell: int) -> CellTables:
         return self._made(0 if self._plant.same_at_every_step else h, cell)
 
-    def _centre(self, cell: int) -> FloatArray:
-        return centres(self._plant.cells, np.array([cell]))[:, 0]
-
     def _make(self, h: int, cell: int) -> CellTables:
-        plant, own = self._plant, np.array([cell])
-        low, high = plant.cells.bounds(own)
-        middle, found, centre = self._centre(cell), CellTables([], [], [], [], []), plant.centre(h, cell)
-        for u in plant.inputs.values:
-            ends = (u,) if centre is None else (plant.inputs.values[centre], u)
-            boxes = plant.reach.over(h, low, high, *ends)
-            ptr, following = successors(plant.cells, boxes)
-            found.successors.append(following.tolist())
-            found.rows.append(self._rows(h, low, high, boxes, u))
-            if self._rows_at_zero:
-                found.zero.append(self._rows(h, low, high, boxes, ends[0]))
-            landing = chances(plant.cells, plant.reach, h, u, own, ptr, following, plant.quadrature)
-            found.chances.append(dict(zip(following.tolist(), landing, strict=True)))
-            found.reward.append(plant.reward(h, middle, u))
-        if self._rows_at_zero:
-            together = [np.hstack(both) for both in zip(found.rows, found.zero, strict=True)]
-        else:
-            together = [np.hstack(found.rows)] if plant.rays else found.rows  # a ray has a row for each of its centre's
-        for i, rows in enumerate(found.rows):
-            first = np.sort(np.unique(together[i % len(together)], axis=0, return_index=True)[1])
-            found.rows[i] = rows[first]
-            if self._rows_at_zero:
-                found.zero[i] = found.zero[i][first]
-        return found
-
-    def _rows(self, h: int, low: FloatArray, high: FloatArray, boxes: Any, u: Any) -> FloatArray:
-        """(R, dc) the features at the corners of the cell and of the boxes of its next states."""
-        plant, n = self._plant, len(low)
-        if plant.measures.of_next:
-            ends = [(np.concatenate([low, least]), np.concatenate([high, most])) for least, most in boxes]
-            z = np.concatenate([corners_of(*each)[:, :, 0] for each in ends], axis=1)
-            rows = plant.measures.at(h, z[:n], u, z[n:]).T
-        else:
-            rows = plant.measures.at(h, corners_of(low, high)[:, :, 0], u, None).T
-        return np.concatenate([rows, np.broadcast_to(plant.remainder, (len(rows), len(plant.remainder)))], axis=1)
+        plant, centre = self._plant, self._plant.centre(h, cell)
+        step = build_step(plant, h, plant.cells.only(cell), np.array([-1 if centre is None else centre]))
+        following, landing = (
+            np.split(x, step.pair_ptr[1:-1])[:-1] for x in (step.successors, step.transition_features)
+        )
+        at_one, at_zero = (
+            [] if x is None else np.split(x, step.row_ptr[1:-1])[:-1]
+            for x in (step.cost_features, step.center_cost_features)
+        )
+        together = at_one
+        if at_zero:
+            together = [np.hstack(ends) for ends in zip(at_one, at_zero, strict=True)]
+        elif plant.rays:
+            together = [np.hstack(at_one)] * len(at_one)  # a ray has a row for each of its centre's
+        once = [np.sort(np.unique(each, axis=0, return_index=True)[1]) for each in together]
+        return CellTables(
+            successors=[cells.tolist() for cells in following],
+            rows=[x[own] for x, own in zip(at_one, once, strict=True)],
+            chances=[dict(zip(cells.tolist(), p, strict=True)) for cells, p in zip(following, landing, strict=True)],
+            reward=step.reward[:-1].tolist(),
+            zero=[x[own] for x, own in zip(at_zero, once, strict=False)],
+        )
 
 
 def growing_problem(plant: Plant, most_states: int | None, longest_row: float | None) -> Problem:

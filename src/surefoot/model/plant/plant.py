@@ -325,7 +325,7 @@ class Plant(Chooser):
             if h and self.same_at_every_step:
                 steps.append(steps[0])
                 continue
-            step = build_step(self, h)
+            step = build_step(self, h, cells, self.fallback_numbers(h, centres(cells)))
             steps.append(step if not steps else step.sharing(steps[-1]))
         self._centres = [step.fallback[:-1] for step in steps]
         pairs = cells.number * len(self.inputs)

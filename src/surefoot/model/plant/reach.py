@@ -171,19 +171,19 @@ def quadrature(dim: int, points: int) -> tuple[FloatArray, FloatArray]:
 
 
 def chances(
-    cells: Cells, reach: Reach, h: int, u: Any, own: IntArray, ptr: IntArray, following: IntArray, points: int
+    cells: Cells, reach: Reach, h: int, u: Any, own: Cells, ptr: IntArray, following: IntArray, points: int
 ) -> FloatArray:
-    """(E, models) the chance to land in each cell that may follow an input in some cells: those of cell own[i] are
-    following[ptr[i] : ptr[i+1]]. The state is uniform in its cell, the disturbance uniform in its range.
+    """(E, models) the chance to land in each cell that may follow an input in the cells ``own``: those that may follow
+    cell i of these are following[ptr[i] : ptr[i+1]]. The state is uniform in its cell, the disturbance in its range.
     """
     found, (at, weights) = np.zeros((len(reach.models), len(following))), quadrature(cells.dim, points)
     box = np.array([[edge[0], edge[-1]] for edge in cells.edges])
-    for first in range(0, len(own), _TOGETHER):
+    for first in range(0, own.number, _TOGETHER):
         some = ptr[first : first + _TOGETHER + 1]
         edges = slice(int(some[0]), int(some[-1]))
         outside = following[edges] == cells.outside
         low, high = cells.bounds(np.where(outside, 0, following[edges]))
-        least, most = (end[:, :, None] for end in cells.bounds(own[first : first + _TOGETHER]))
+        least, most = (end[:, :, None] for end in own.bounds(np.arange(first, first + len(some) - 1)))
         x = least + at[:, None, :] * (most - least)  # (n, P, Q)
         for i, model in enumerate(reach.models):
             y = model.at(h, x.reshape(cells.dim, -1), u).reshape(x.shape)
