@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ from tests.saved_problems import (
 )
 
 FORMATS = ("json", "npz")
+SCHEMA = json.loads(resources.files("surefoot.model").joinpath("problem.schema.json").read_text())
 
 # --- exact ----------------------------------------------------------------------------------------------
 
@@ -78,9 +80,9 @@ def test_the_archive_is_one_that_numpy_reads(tmp_path: Path) -> None:
 @pytest.mark.parametrize("suffix", FORMATS)
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_the_document_keeps_its_schema(tmp_path: Path, name: str, suffix: str) -> None:
-    jsonschema.Draft202012Validator.check_schema(files.schema())
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
     path = PROBLEMS[name]().save(tmp_path / f"p.{suffix}")
-    validator = jsonschema.Draft202012Validator(files.schema())
+    validator = jsonschema.Draft202012Validator(SCHEMA)
     validator.validate(document_of(path))
 
 
@@ -101,7 +103,7 @@ def test_the_document_keeps_its_schema(tmp_path: Path, name: str, suffix: str) -
 def test_the_schema_refuses_what_load_refuses(tmp_path: Path, edit: Edit) -> None:
     path = template().save(tmp_path / "p.json")
     edited(path, edit)
-    assert not jsonschema.Draft202012Validator(files.schema()).is_valid(document_of(path))
+    assert not jsonschema.Draft202012Validator(SCHEMA).is_valid(document_of(path))
     with pytest.raises(UnreadableFile):
         Problem.load(path)
 

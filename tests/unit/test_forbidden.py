@@ -62,7 +62,7 @@ def test_functions_and_arrays_declare_them() -> None:
 @pytest.mark.parametrize(
     ("forbidden", "said"),
     [
-        (lambda h, s: s == 0, "start is forbidden.*step 0, state 0.*Begin elsewhere"),
+        (lambda h, s: s == 0, "start is forbidden.*step 0, state 0.*Start elsewhere"),
         (lambda h, s: h == 3 and s == 0, "fallback may enter a forbidden state.*step 2, state 0.*action 0 can reach 0"),
         (lambda h, s: h == 5 and s == 0, "fallback may enter a forbidden state.*step 4"),
         (lambda h, s: 1, "forbidden must return True or False.*step 0, state 0"),

@@ -175,7 +175,7 @@ def test_what_is_refused(words: str, changes: dict[str, Any]) -> None:
 def test_all_layers_store_features_alike() -> None:
     narrow = layers_with("cost_features", 2, line()["cost_features"].astype(np.float32))
     error = refused("cost_features has different dtypes: steps 0 and 2: float64 and float32", **narrow)
-    assert "one kind" in error.fix
+    assert "one dtype" in error.fix
     wide = layers_with("cost_features", 1, line()["cost_features"])["cost_features"]
     mixed = [np.ones((len(wide[0]), 1), np.float32), np.ones((len(wide[0]), 1)), np.ones((len(wide[0]), 1))]
     refused("transition_features has different dtypes: steps 0 and 1: float32 and float64", transition_features=mixed)
@@ -213,7 +213,7 @@ def test_a_wild_successor_does_not_size_the_last_layer(wrong: int) -> None:
         one_decision([0, wrong])
     assert str(error.value) == (
         f"the number of last states is not clear: step 0: 2 successors, and one of them is state {wrong}. "
-        "Correct successors, or say with terminal_reward how many there are."
+        "Correct successors, or give terminal_reward, one for each last state."
     )
     for negative in (-1, -(2**63)):
         with pytest.raises(InvalidInput, match=f"successor does not exist: step 0, .*: index {negative}, but step 1"):

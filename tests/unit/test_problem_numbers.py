@@ -184,7 +184,7 @@ def test_an_anchor_costs_a_number_per_limit() -> None:
 @pytest.mark.parametrize("given", [1.0, "abc", ([1.0, 0.0],), ([1.0, 0.0], 0.1, 0.2, 0.3)], ids=repr)
 def test_an_anchor_is_a_pair(given: Any) -> None:
     refused(
-        "anchor must be (features, cost), (features, cost, tolerance), a list of such, or None",
+        "anchor must be (features, cost), (features, cost, tolerance), a list of these, or None",
         f"anchor of step 2: {given!r}",
         anchor=lambda h: [None, None, given][h],
     )

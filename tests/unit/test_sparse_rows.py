@@ -12,7 +12,7 @@ import surefoot as sf
 from surefoot.errors import InvalidInput
 from surefoot.model import seals
 from surefoot.model.features import row_distances, row_norms, rows_equal_to
-from surefoot.model.graph import pool
+from surefoot.model.sharing import pool
 from surefoot.model.sparse_rows import SparseRows, Taker
 from tests.saved_problems import template
 

@@ -1,8 +1,8 @@
 """What can be said about a problem before running it: is it consistent, can learning start, what would help?
 
-`check(problem)` gives a :class:`Diagnosis`: print it to read it, take its fields or `to_dict()` to use it.
-Everything follows from the declaration alone. A statement about all future data ("never", "impossible") holds on the
-event of (S3), hence with probability at least 1 − p.
+`check(problem)` returns a :class:`Diagnosis`: print it, or use its fields or `to_dict()`. It follows from the
+declaration alone. A statement about all future data ("never", "impossible") holds on the event of (S3), hence with
+probability at least 1 − p.
 """
 
 from __future__ import annotations

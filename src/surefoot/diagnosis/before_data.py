@@ -1,11 +1,9 @@
-"""What bounds consist of before any data (spec 3): a known part, and what norm or prior leave open.
+"""The parts of each bound before any data (spec 3), and what no data can certify.
 
-Also: what no data can certify, because the graph forces it, and whether that includes the fallback itself.
-
-Before any data a cost is at least  lower = k − L‖z‖ − ζ(1 + |ρ|)  (spec 3), for every truth that the declaration
-allows. A cost row with lower > c̄ for some limit is over it in all of them. Backward from the last step, an action is
-lost if one of its rows is over a limit or it may lead to a lost state, and a state is lost if it is forbidden or all
-its actions are lost. The fallback's actions are never lost (spec 4).
+Before any data a cost is at least  lower = k − L‖z‖ − ζ(1 + |ρ|)  (spec 3) for every truth that the declaration allows.
+A cost row with lower > c̄ for some limit is over it whatever the truth. Backward from the last step, an action is lost
+if one of its rows is over a limit or it may lead to a lost state, and a state is lost if it is forbidden or all its
+actions are lost. The fallback's actions are never lost (spec 4).
 """
 
 from __future__ import annotations
@@ -25,8 +23,9 @@ from surefoot.estimate.costs import CostBounds, split, turned_lengths
 from surefoot.estimate.ellipsoids import CostConfidence, prior_guard
 from surefoot.estimate.families import Family, families
 from surefoot.model.features import Features, row_norms
-from surefoot.model.graph import NO_ACTION, Anchors, BoolArray, FloatArray, Layer, LayeredGraph, made_once, owner
+from surefoot.model.graph import NO_ACTION, Anchors, BoolArray, FloatArray, Layer, LayeredGraph, owner
 from surefoot.model.problem import Problem
+from surefoot.model.sharing import made_once
 from surefoot.model.sparse_rows import SparseRows
 from surefoot.plan.certify import Certified
 from surefoot.plan.segments import segment_all, segment_any, spread
@@ -50,7 +49,7 @@ class Before:
 
 
 def before_data(problem: Problem) -> Before:
-    """The parts of every row's bound before any data; steps with the same features and anchors share them."""
+    """The parts of every row's bound; steps with the same features and anchors share them."""
     graph, own = problem.graph, families(problem)
     tables = [features_of(graph, h) for h in range(graph.horizon)]
     width = np.array([1.0 if prior.boxed else prior.length for prior in problem.priors])
@@ -81,8 +80,8 @@ def _before(
                 assert basis is not None
                 rho = np.zeros((len(some), 0)) if known is None else some @ np.ascontiguousarray(known.directions.T)
                 lengths = turned_lengths(some, anchors, family, basis, np.ones(1))
-                entries = np.diff(some.indptr) if known is None else some.dim  # of z, at most
-                sums = lengths * np.sqrt(np.maximum(entries, 1))  # no less than ‖z‖₁
+                entries = np.diff(some.indptr) if known is None else some.dim  # a bound on those of z
+                sums = lengths * np.sqrt(np.maximum(entries, 1))  # ≥ ‖z‖₁
                 middle = some @ np.ascontiguousarray(family.centres.T)
             else:
                 rho, z = split(some, family, known)
@@ -120,8 +119,7 @@ _EXAMPLES = 5
 
 def surely_over(lower: FloatArray, problem: Problem, h: int) -> BoolArray:
     """(rows, m) True if even the lower bound of a row of step h is a violation (spec 8)."""
-    result: BoolArray = lower > problem.violation_thresholds[h]
-    return result
+    return np.asarray(lower > problem.violation_thresholds[h])
 
 
 def lost_sets(problem: Problem, bounds: CostBounds) -> Certified:
@@ -146,7 +144,7 @@ def lost_sets(problem: Problem, bounds: CostBounds) -> Certified:
 
 
 def describe_forced(problem: Problem, lost: Certified) -> Forced:
-    """Totals over reachable states, and a few of them by name, the latest steps last."""
+    """Totals over reachable states, and the first few by name."""
     reachable = problem.graph.reachable
     states = [mask & reached for mask, reached in zip(lost.states, reachable, strict=True)]
     actions = sum(lost_actions(problem, lost, h) for h in range(problem.horizon - 1))
@@ -164,7 +162,7 @@ def lost_actions(problem: Problem, lost: Certified, h: int) -> int:
 
 
 def find_fallback_fault(problem: Problem, bounds: CostBounds) -> FallbackFault | None:
-    """The first of the fallback's own cost rows that is over a limit for every truth, None if there is none."""
+    """The first of the fallback's own cost rows that is over a limit whatever the truth; None if there is none."""
     graph, naming, last = problem.graph, problem.naming, problem.horizon - 1
     count, first = 0, None
     for h, lower in enumerate((*bounds.lower, bounds.terminal_lower)):
@@ -189,21 +187,21 @@ def find_fallback_fault(problem: Problem, bounds: CostBounds) -> FallbackFault |
     return FallbackFault(count, where, problem.limits[j].name, lowest, float(problem.bounds[h, j]), wide)
 
 
-# --- does a limit make sense? Signs of a wrong unit, swapped arguments, or a bound that says nothing or forbids all
+# --- does a limit make sense? Signs of a wrong unit, swapped arguments, or a bound that allows or forbids everything
 
-_ROWS = 1 << 18  # looked at together
+_ROWS = 1 << 18  # processed at a time
 _MOST_VISITS = 1e15
 
 
 def alternatives(layer: Layer) -> BoolArray:
-    """(N,) the actions beyond the fallback's in states that the fallback reaches."""
+    """(N,) actions other than the fallback's in states that the fallback reaches."""
     return np.repeat(layer.fallback != NO_ACTION, np.diff(layer.state_ptr)) & ~layer.played_by_fallback()
 
 
 def describe_sense(
     problem: Problem, bounds: CostBounds, failure_probability: float, confidence: CostConfidence
 ) -> tuple[Sense, ...]:
-    """For each limit, what the declaration leaves possible before any data."""
+    """For each limit, what the declaration allows before any data."""
     low, high, vacuous = _range(problem, bounds)
     own = {j: family for family in families(problem) for j in family.members}
     return tuple(
@@ -219,7 +217,7 @@ def describe_sense(
 
 
 def _tables(problem: Problem, bounds: CostBounds) -> Iterator[tuple[int, FloatArray, FloatArray]]:
-    """(step, lower, upper) of what can be reached."""
+    """(step, lower, upper) of reachable states."""
     graph = problem.graph
     for h, layer in enumerate(graph.layers):
         mask = graph.reachable[h]
@@ -236,7 +234,7 @@ def _tables(problem: Problem, bounds: CostBounds) -> Iterator[tuple[int, FloatAr
 
 
 def _range(problem: Problem, bounds: CostBounds) -> tuple[FloatArray, FloatArray, BoolArray]:
-    """(m,) the smallest and largest cost that the declaration leaves possible; do all of them keep their bounds?"""
+    """(m,) the smallest and largest cost that the declaration allows, and whether all of them keep their bounds."""
     m = len(problem.limits)
     low, high, vacuous = np.full(m, np.inf), np.full(m, -np.inf), np.ones(m, bool)
     for h, lower, upper in _tables(problem, bounds):
@@ -248,7 +246,7 @@ def _range(problem: Problem, bounds: CostBounds) -> tuple[FloatArray, FloatArray
 
 
 def _only_fallback(problem: Problem, bounds: CostBounds, j: int) -> bool:
-    """Does limit j alone rule out, for every truth, each other action in every state the fallback reaches?"""
+    """True if limit j alone rules out every action but the fallback's, whatever the truth, where the fallback goes."""
     some = False
     for h, layer in enumerate(problem.graph.layers):
         beyond = alternatives(layer)
@@ -264,8 +262,9 @@ def _episodes(
 ) -> float | None:
     """About how many episodes until (S3) can tell apart costs that differ by the room below the bound; None: never.
 
-    A direction of length X that every episode shows once (in a stationary problem: at every step) has, after n visits,
-    bounds 2R/√n apart, R² = σ²(d·log(1 + nX²/(dλ)) + 2 log(m·n_reg·|Λ|/p)); d counts coefficients that are not known.
+    After n visits to a direction of length X the bounds are 2R/√n apart, with R² = σ²(d·log(1 + nX²/(dλ)) +
+    2 log(m·n_reg·|Λ|/p)), where d counts unknown coefficients. An episode has one visit, or in a stationary problem
+    one per step.
     """
     room, longest, noise = room_below(problem, j), family.longest, float(problem.noises[j])
     dim, ridge = int(np.count_nonzero(family.width)), max(confidence.ridges_of(family))

@@ -1,7 +1,7 @@
-"""Can the first plan, made before any data, leave the fallback? If not, what is nearest, and what would help?
+"""Can the first plan, made before any data, leave the fallback? If not, what is closest, and what would help?
 
-Before any data (spec 3)   upper_j = k_j + ζ_j(1 + |ρ|) + L_j‖z‖,   and certification (spec 4) asks upper_j ≤ c̄_j
-of every cost row that may follow. Both are monotone in c̄_j and in L_j, so one needs_of sweep finds what is needed:
+Before any data (spec 3)   upper_j = k_j + ζ_j(1 + |ρ|) + L_j‖z‖,   and certification (spec 4) requires upper_j ≤ c̄_j
+for every cost row that may follow. Both are monotone in c̄_j and in L_j, so one backward sweep finds what is needed:
 
     need(s,a) = max over s' of max( need(s,a,s'), need(s') ),   need(s) = min over a of need(s,a),   −∞ for the fallback
 
@@ -9,15 +9,15 @@ With need(s,a,s') = upper_j this is the smallest c̄_j that certifies (s,a); wit
 minus the largest such L_j. The first step off the fallback is taken in a state that the fallback reaches, so the least
 need there decides.
 
-**After the fallback's data.** Until the learner moves, all data are the fallback's. Their z span a subspace W, and say
-nothing about γ orthogonal to it: with γ, on the event of (S3), every γ' of the same part γ_W in W and of length L or
-less is possible too. Every bound is one over a set that contains these, so with z = z_W + z_⊥
+**After the fallback's data.** Until the learner moves, all data are the fallback's. Their z span a subspace W and say
+nothing about γ orthogonal to it. So on the event of (S3) every γ' with the same part γ_W in W and length at most L is
+possible, and with z = z_W + z_⊥
 
     upper_j ≥ k_j + ζ_j(1+|ρ|) + ⟨γ_W,z_W⟩ + ‖z_⊥‖ √(L_j² − ‖γ_W‖²) ≥ k_j + ζ_j(1+|ρ|) − L_j‖z_W‖
 
-where the last is reached by a γ in W of the largest possible length: data that show it leave nothing of the norm for
-what the fallback never measures. If W is empty there are no data, and the prior bound stays. If even these bounds
-certify nothing, no amount of fallback data will, with probability at least 1 − p.
+The last is attained by a γ in W of length L: it leaves nothing of the norm for what the fallback never measures. If W
+is empty, there are no data and the prior bound stays. If even these bounds certify nothing, no amount of fallback data
+will, with probability at least 1 − p.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ from surefoot.model.graph import (
     Anchors,
     FloatArray,
     LayeredGraph,
-    made_once,
     owner,
 )
 from surefoot.model.problem import Problem
+from surefoot.model.sharing import made_once
 from surefoot.model.sparse_rows import SparseRows
 from surefoot.plan.certify import Certified, certify
 from surefoot.plan.segments import segment_max, spread
@@ -51,14 +51,14 @@ from surefoot.plan.segments import segment_max, spread
 
 @dataclass(frozen=True, eq=False)
 class Needs:
-    """What is needed to certify each pair and state; −∞ if nothing is needed, ∞ if nothing helps."""
+    """What it takes to certify each pair and state: −∞ if nothing is needed, ∞ if nothing helps."""
 
     pairs: tuple[FloatArray, ...]  # H-1 of (N,)
     states: tuple[FloatArray, ...]  # H of (S,)
 
 
 def needs_of(graph: LayeredGraph, needs: Tables) -> Needs:
-    """The recursion above, from the needs of cost rows and of last states; nothing helps a forbidden state."""
+    """The recursion above, from the needs of cost rows and of last states. Nothing helps a forbidden state."""
     last = graph.terminal
     kept = last.fallback_reached | ~last.has_cost
     states = [np.where(last.forbidden, np.inf, np.where(kept, -np.inf, needs[-1]))]
@@ -82,7 +82,7 @@ def least_need(graph: LayeredGraph, needs: Needs) -> float:
 
 
 def certified_moves(graph: LayeredGraph, certified: Certified) -> tuple[int, ...]:
-    """Per decision step: pairs beyond the fallback's that are certified and reached by certified ones."""
+    """Per decision step: pairs other than the fallback's that are certified and can be reached by certified ones."""
     counts, reached = [], graph.reached_along(certified.pairs)
     for h, layer in enumerate(graph.layers):
         played = certified.pairs[h] & spread(reached[h], layer.state_ptr)
@@ -92,11 +92,11 @@ def certified_moves(graph: LayeredGraph, certified: Certified) -> tuple[int, ...
 
 
 Span = FloatArray | tuple[Basis, FloatArray]
-"""An orthonormal basis of W (dc, rank); of sparse features, one of every block and 1 for the directions in W."""
+"""An orthonormal basis of W (dc, rank); with sparse features, one for every block and 1 for the directions in W."""
 
 
 def inside(problem: Problem, family: Family, bases: Sequence[Span]) -> Tables:
-    """(rows,) ‖z_W‖ of every row; ``bases``: per step that of W."""
+    """(rows,) ‖z_W‖ of every row; ``bases``: of W, per step."""
     graph = problem.graph
     result = []
     for h, basis in enumerate(bases):
@@ -113,24 +113,19 @@ def inside(problem: Problem, family: Family, bases: Sequence[Span]) -> Tables:
 
 
 def fallback_spans(problem: Problem, family: Family) -> Sequence[Span]:
-    """Per step the directions that the fallback's own triplets can teach, pooled when stationary."""
+    """Per step, the directions that the fallback's own triplets show; of all steps together when stationary."""
     graph = problem.graph
     rows: list[Features] = [y.cost_features[spread(y.played_by_fallback(), y.row_ptr)] for y in graph.layers]
     last = graph.terminal
     rows.append(features_of(graph, graph.horizon - 1)[last.fallback_reached & last.has_cost])
-    sparse, dense = _kinds(rows)
+    sparse = [x for x in rows if isinstance(x, SparseRows)]
     if sparse:
         return _block_spans(problem, family, sparse)
+    dense = [np.asarray(x, np.float64) for x in rows]
     if problem.stationary_costs:
         everything = _span(np.vstack(dense), family, graph.anchors[0])
         return [everything] * graph.horizon
     return [_span(x, family, graph.anchors[h]) for h, x in enumerate(dense)]
-
-
-def _kinds(tables: Sequence[Features]) -> tuple[list[SparseRows], list[FloatArray]]:
-    """All tables are of one kind, so one of the two lists is empty."""
-    sparse = [x for x in tables if isinstance(x, SparseRows)]
-    return sparse, [np.asarray(x, np.float64) for x in tables if not isinstance(x, SparseRows)]
 
 
 def _block_spans(problem: Problem, family: Family, rows: Sequence[SparseRows]) -> list[tuple[Basis, FloatArray]]:
@@ -149,7 +144,7 @@ def _block_spans(problem: Problem, family: Family, rows: Sequence[SparseRows]) -
 def _span(x: FloatArray, family: Family, anchors: Anchors | None) -> FloatArray:
     if len(x) == 0:
         return np.empty((x.shape[1], 0))
-    # Measured against x, not z: where z is all rounding there is nothing to learn.
+    # Compared with x, not z: if z is only rounding, there is nothing to learn.
     z = split(x, family, family.known(anchors))[1]
     return span(triangle([z]), float(np.linalg.norm(x * family.width)))
 
@@ -158,7 +153,7 @@ def _span(x: FloatArray, family: Family, anchors: Anchors | None) -> FloatArray:
 
 
 class Remedies:
-    """The smallest bounds and largest norms with which the first plan leaves the fallback."""
+    """Finds the smallest bounds and largest norms with which the first plan leaves the fallback."""
 
     def __init__(self, problem: Problem, bounds: CostBounds, known: Before) -> None:
         self.problem, self.graph = problem, problem.graph
@@ -170,8 +165,8 @@ class Remedies:
         self._roofs = made_once(keys, self._roof)
 
     def smallest_bound(self, j: int) -> float | None:
-        """The least c̄_j with everything else unchanged; None if no c̄_j is enough. For a bound per step, its largest
-        when all are raised equally."""
+        """The least c̄_j with everything else unchanged; None if no c̄_j is enough. A bound per step is raised equally
+        at all steps; the result is then its largest."""
         own = self.bounds[:, j]
         steps = [0.0] * len(own) if (own == own[0]).all() else (own - own.max()).tolist()
         scores = [upper[:, j] - step for upper, step in zip(self.upper, steps, strict=True)]
@@ -191,8 +186,8 @@ class Remedies:
         )
 
     def largest_width(self, j: int) -> float | None:
-        """The largest L_j, or factor on the half-widths of a prior, with everything else unchanged; None if none that
-        the anchors leave possible is enough."""
+        """The largest L_j, or factor on a prior's half-widths, with everything else unchanged; None if none that the
+        anchors allow is small enough."""
         scores = [-roof[:, j] for roof in self._roofs]
         found = -least_need(self.graph, needs_of(self.graph, self._unless_others_block(j, scores)))
         return found + 0.0 if found >= self.least_width(j) else None  # + 0.0: no −0
@@ -211,7 +206,7 @@ class Remedies:
         return max(asked)
 
     def common_raise(self) -> Needs:
-        """By how much all bounds would have to grow together."""
+        """By how much all bounds would have to be raised together."""
         excess = [(upper - bound).max(axis=1) for upper, bound in zip(self.upper, self.bounds, strict=True)]
         return needs_of(self.graph, excess)
 
@@ -224,7 +219,7 @@ class Remedies:
         return found if found > 0 and kept else None
 
     def _unless_others_block(self, j: int, scores: Tables) -> Tables:
-        """∞ if another limit fails its own test: changing limit j cannot help there."""
+        """∞ where another limit fails too: changing limit j cannot help there."""
         return [
             np.where(over.sum(axis=1) > over[:, j], np.inf, score)
             for over, score in zip(self._over, scores, strict=True)
@@ -255,7 +250,7 @@ def describe_cold_start(problem: Problem, bounds: CostBounds, certified: Certifi
     if moves:
         return ColdStart(True, True, moves, n)
     needs = remedies.common_raise()
-    if n == 0 or least_need(graph, needs) == np.inf:  # every alternative may enter a forbidden state
+    if n == 0 or least_need(graph, needs) == np.inf:  # then every alternative may enter a forbidden state
         return ColdStart(False, False, 0, n)
     return ColdStart(
         can_move=False,
@@ -269,9 +264,9 @@ def describe_cold_start(problem: Problem, bounds: CostBounds, certified: Certifi
 
 
 def fallback_data_may_help(problem: Problem, bounds: CostBounds, known: Before) -> bool:
-    """False: no amount of fallback data certifies an action beyond the fallback's (see the module docstring).
+    """False if no amount of fallback data certifies another action (see the module docstring).
 
-    With a prior a cost may be as low as the box allows, whatever direction was learned.
+    With a prior, a cost may be as low as the box allows, whatever directions were learned.
     """
     floors = [fixed + known.width * size for fixed, size in zip(known.fixed, known.size, strict=True)]
     for family in known.families:
@@ -279,21 +274,20 @@ def fallback_data_may_help(problem: Problem, bounds: CostBounds, known: Before) 
         for h, (part, basis) in enumerate(zip(inside(problem, family, spans), spans, strict=True)):
             for j, prior in zip(family.members, family.priors, strict=True):
                 if _some(basis):
-                    floors[h][:, j] = known.fixed[h][:, j] - known.width[j] * (
-                        known.size[h][:, j] if prior.boxed else part
-                    )
+                    size = known.size[h][:, j] if prior.boxed else part
+                    floors[h][:, j] = known.fixed[h][:, j] - known.width[j] * size
     costed = bounds.terminal_upper is not None
     best = replace(bounds, upper=tuple(floors[:-1]), terminal_upper=floors[-1] if costed else None)
     return sum(certified_moves(problem.graph, certify(problem.graph, best, problem.bounds))) > 0
 
 
 def _some(basis: Span) -> bool:
-    """Is there a direction in W?"""
+    """True if W has a direction."""
     return bool(basis[1].any()) if isinstance(basis, tuple) else basis.shape[1] > 0
 
 
 def _closest(problem: Problem, remedies: Remedies, needs: Needs) -> Blocked:
-    """The alternative of least need, and the cost row or last state that blocks it."""
+    """The alternative with the least need, and the cost row or last state that blocks it."""
     graph, naming = problem.graph, problem.naming
     best = least_need(graph, needs)
     tied = [alternatives(layer) & (needs.pairs[h] == best) for h, layer in enumerate(graph.layers)]
@@ -316,7 +310,7 @@ def _closest(problem: Problem, remedies: Remedies, needs: Needs) -> Blocked:
 
 
 def _follow(problem: Problem, remedies: Remedies, needs: Needs, h: int, pair: int) -> tuple[tuple[int, int], str]:
-    """((step, row), in words) of what decides a pair's need, along the hardest successors' easiest actions."""
+    """((step, row), in words): what decides a pair's need, along the hardest successors and their easiest actions."""
     graph = problem.graph
     while True:
         layer = graph.layers[h]

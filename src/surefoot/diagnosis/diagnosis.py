@@ -1,4 +1,4 @@
-"""What a diagnosis holds: plain Python values, frozen."""
+"""The parts of a diagnosis: frozen dataclasses of plain Python values."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from surefoot.model.labels import Label
 
 @dataclass(frozen=True)
 class Sense:
-    """Which costs of one limit the declaration leaves possible before any data, in reachable states."""
+    """The costs of one limit that the declaration allows before any data, in reachable states."""
 
     least_cost: float
     largest_cost: float
     vacuous: bool  # every possible cost keeps the bound
-    only_fallback: bool  # for every truth the bound rules out all actions beyond the fallback's where it comes
-    episodes_to_tell: float | None  # estimate: until costs that differ by the room below the bound are told apart
+    only_fallback: bool  # whatever the truth, the bound rules out every action but the fallback's where that goes
+    episodes_to_tell: float | None  # estimate: until costs that differ by the room below the bound can be told apart
 
 
 @dataclass(frozen=True)
 class LimitReport:
-    """A limit as declared, and which numbers of its own would let the learner leave the fallback.
+    """A limit as declared, and how to change it so that the learner could leave the fallback.
 
-    With everything else unchanged, the first plan moves exactly if bound ≥ smallest_bound; exactly if norm ≤
-    largest_norm; and, with a prior, exactly if its half-widths are at most ``prior_factor`` times as wide.
+    With everything else unchanged, the first plan moves if and only if bound ≥ smallest_bound; or if norm ≤
+    largest_norm; or, with a prior, if its half-widths are multiplied by at most ``prior_factor``.
     """
 
     name: str
@@ -36,14 +36,12 @@ class LimitReport:
     episode_noise: float
     norm: float  # of a prior: √Σ max(lo², hi²)
     prior: bool
-    coefficients: tuple[tuple[float, float], ...] | None  # by feature, lowest and highest; None: the norm alone
+    coefficients: tuple[tuple[float, float], ...] | None  # by feature, lowest and highest; None with a norm alone
     misspecification: float
-    smallest_bound: float | None  # never below the anchors' costs; None: no bound alone would do
-    largest_norm: float | None  # ∞: any; None: none alone would do that anchors leave possible, or there is a prior
-    prior_factor: float | None  # likewise on the half-widths of a prior; None without one
-    least_norm: (
-        float  # what the anchors' known costs leave possible, (|c⁰| − ζ)/‖x⁰‖; 0 without anchors or with a prior
-    )
+    smallest_bound: float | None  # never below the anchors' costs; None: no bound alone is enough
+    largest_norm: float | None  # ∞: any; None: no norm that anchors allow is enough, or there is a prior
+    prior_factor: float | None  # the same for the half-widths of a prior; None without one
+    least_norm: float  # that the anchors' costs allow, (|c⁰| − ζ)/‖x⁰‖; 0 without anchors or with a prior
     sense: Sense
 
 
@@ -53,11 +51,11 @@ class LayerReport:
 
     step: int
     states: int
-    reachable: int  # by some action sequence
+    reachable: int
     fallback_states: int  # that the fallback can reach
     actions: int  # pairs of a state and one of its actions
     triplets: int
-    moves: int  # actions beyond the fallback's that the first plan certifies and can reach
+    moves: int  # actions other than the fallback's that the first plan certifies and can reach
     never_states: int  # reachable, and never certified whatever the data
     never_actions: int
     slack: tuple[float, ...] | None  # per limit, bound − the anchor's cost; None without an anchor
@@ -65,7 +63,7 @@ class LayerReport:
 
 @dataclass(frozen=True)
 class Regression:
-    """The features of one regression: those of one step, or of all when stationary."""
+    """The features of one regression: of one step, or of all steps when stationary."""
 
     layers: tuple[int, ...]
     rank: int
@@ -90,35 +88,35 @@ class Blocked:
     step: int
     state: Label
     action: Label
-    limit: str  # the one that stands in the way
-    excess: float  # upper − bound of that limit; with all bounds larger by this, it would be certified
+    limit: str  # that blocks it
+    excess: float  # upper − bound of that limit; with all bounds larger by this, the action would be certified
     upper: float
     bound: float
-    later: bool  # True: not this step but one that may follow it fails the test (condition 2)
-    where: str  # the triplet, or the last state, that fails the test
+    later: bool  # a later step fails the test, not this one (condition 2)
+    where: str  # the triplet or last state that fails it
 
 
 @dataclass(frozen=True)
 class ColdStart:
-    """The first plan, made before any data: what it certifies, and what it would take to move.
+    """What the first plan certifies before any data, and what it would take to move.
 
-    ``can_move`` is True if an action beyond the fallback's is certified before any data. ``can_move_later`` is True if
-    so, or if the fallback's own data may change that; False if, with probability at least 1 − p, they never will.
+    ``can_move`` is True if an action other than the fallback's is certified before any data. ``can_move_later`` is also
+    True if the fallback's own data may change that; False means that they never will, with probability at least 1 − p.
     """
 
     can_move: bool
     can_move_later: bool
-    moves: int  # actions beyond the fallback's that are certified and reached by certified ones
-    alternatives: int  # actions beyond the fallback's in states that the fallback reaches
-    closest: Blocked | None = None  # None when it moves, or when no alternative ever can be certified
-    all_bounds_raised_by: float | None = None  # the least common raise that would let it move; None as above
-    all_norms_times: float | None = None  # the largest common factor that would; None as above, or if none would
-    episodes_of_fallback: int | None = None  # about how many open it later; None: not known, or more than a million
+    moves: int  # actions other than the fallback's that are certified and reached by certified ones
+    alternatives: int  # actions other than the fallback's in states that the fallback reaches
+    closest: Blocked | None = None  # None if it moves, or if no alternative can ever be certified
+    all_bounds_raised_by: float | None = None  # the least common raise that lets it move; None as above
+    all_norms_times: float | None = None  # the largest common factor that does; None as above, or if none does
+    episodes_of_fallback: int | None = None  # about how many let it move later; None: unknown, or above a million
 
 
 @dataclass(frozen=True)
 class Forced:
-    """States that no data can certify: each action may lead to a cost that is over a limit for every truth."""
+    """States that no data can certify: every action may lead to a cost that is over a limit whatever the truth."""
 
     states: int  # reachable ones
     actions: int  # in reachable states
@@ -127,14 +125,14 @@ class Forced:
 
 @dataclass(frozen=True)
 class FallbackFault:
-    """A contradiction: a triplet of the fallback that exceeds a limit under every truth the declaration allows."""
+    """A contradiction: a triplet of the fallback that exceeds a limit whatever the truth."""
 
     triplets: int  # how many, last states included
     where: str
     limit: str
-    lowest: float  # the least cost that anchor and norm leave possible there
+    lowest: float  # the least cost that anchor and norm allow there
     bound: float
-    too_wide: bool  # others of the states that may follow there keep every limit
+    too_wide: bool  # other successors declared there keep every limit
 
 
 @dataclass(frozen=True)
@@ -164,7 +162,7 @@ class NoProbabilities:
 
 @dataclass(frozen=True)
 class PaperReport:
-    """The constants of the paper's theorem (spec 6). Numbers are None if they are not defined."""
+    """The constants of the paper's theorem (spec 6); None if they are not defined."""
 
     episodes: int
     usable: bool
@@ -185,8 +183,8 @@ class PaperReport:
 class Finding:
     """One line of the verdict.
 
-    Grades: ``error``, the declaration cannot be right, or nothing can ever be learned with it; ``warning``, look at it
-    before a run; ``note``, good to know; ``ok``.
+    Grades: ``error``, the declaration cannot be right, or nothing can ever be learned; ``warning``, look at it before a
+    run; ``note``, good to know; ``ok``.
     """
 
     grade: str
@@ -204,7 +202,7 @@ def ranked(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 @dataclass(frozen=True, repr=False)
 class Diagnosis:
-    """What :func:`surefoot.check` found. ``print`` it, or use its fields."""
+    """The result of :func:`surefoot.check`. ``print`` it, or use its fields."""
 
     failure_probability: float
     horizon: int
@@ -219,7 +217,7 @@ class Diagnosis:
     unreachable_states: int
     paper: PaperReport
     findings: tuple[Finding, ...]
-    expanded: tuple[int, int, int] | None = None  # of a graph that grows before any data: actions, of all; states
+    expanded: tuple[int, int, int] | None = None  # if the graph grows: actions expanded before any data, all; states
 
     @property
     def errors(self) -> list[str]:
@@ -240,7 +238,7 @@ class Diagnosis:
         return [str(finding) for finding in self.findings if finding.grade == grade]
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields as JSON-able values: tuples as lists, "any" for what is infinite."""
+        """All fields as JSON-able values: tuples as lists, "any" for infinity."""
         result: dict[str, Any] = as_json(self)
         return result
 
@@ -253,7 +251,7 @@ class Diagnosis:
 
 
 def as_json(value: Any) -> Any:
-    """Dataclasses, mappings and sequences as JSON has them; "any" for what is infinite."""
+    """Dataclasses, mappings and sequences as JSON-able values; "any" for infinity."""
     if is_dataclass(value):
         return {each.name: as_json(getattr(value, each.name)) for each in fields(value)}
     if isinstance(value, dict):

@@ -45,10 +45,10 @@ def check(
     """Diagnose a problem before running it: what is wrong with it, whether learning can start, and what would help.
 
     Args:
-        problem: what is declared, a problem or a plant; what samples of a plant refute (``plant.check``) is an error.
+        problem: a problem or a plant. What samples of a plant refute (``plant.check``) is an error.
         failure_probability: p, the same as for the agent.
-        episodes: K, the number you plan: for the warning that noise is too large for them, and the paper's constants.
-        progress: called with a word or two before each part, to show progress.
+        episodes: K, the number you plan: for the warning about noise, and for the paper's constants.
+        progress: called with a few words before each part.
 
     Examples:
         >>> diagnosis = sf.check(sf.worlds.make("thermal/testing").problem)
@@ -68,7 +68,7 @@ def check(
         problem, failure_probability=p, multipliers=MULTIPLIERS, scale=1.0, ridges=None, shaped=None
     )
     nothing = CostData(problem, min(confidence.ridges), families(problem), shaped=confidence.shaped)  # no data yet
-    declared, problem = problem, problem.at(FULL)  # rays are judged in full, but for whether learning can start
+    declared, problem = problem, problem.at(FULL)  # rays are judged at full intensity, except where learning may start
     bounds = bound_costs(problem, nothing, confidence)
     if problem.growth is not None:
         say("what may be expanded before any data")
@@ -124,8 +124,8 @@ def check(
 
 
 def _outside_safe(problem: Problem) -> Problem:
-    """The problem as if what is not expanded were safe by assumption, like the fallback: not to act by, but to tell
-    what its own costs alone keep an action from."""
+    """The problem as if what is not expanded were safe, as the fallback is: it shows whether an action's own costs keep
+    it from being certified. Nobody acts on it."""
     graph = problem.graph
     free = [graph.known_forbidden(h) for h in range(graph.horizon)]
     layers = [replace(layer, forbidden=mask) for layer, mask in zip(graph.layers, free, strict=False)]
@@ -160,7 +160,7 @@ def _limit(problem: Problem, remedies: Remedies, j: int, sense: Sense) -> LimitR
 
 
 def _coefficients(problem: Problem, j: int) -> tuple[tuple[float, float], ...] | None:
-    """What a limit's prior, or its own choice of features, says about every coefficient."""
+    """What a limit's prior, or its list of features, says about every coefficient."""
     limit, prior = problem.limits[j], problem.priors[j]
     if limit.prior is None and limit.features is None:
         return None

@@ -1,4 +1,4 @@
-"""The verdict: what the numbers of a diagnosis mean, and what to do. The most serious finding comes first."""
+"""The verdict: what the numbers of a diagnosis mean and what to do, the most serious finding first."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from surefoot.diagnosis.possible import is_none
 from surefoot.diagnosis.text import digits, layer_range, rounded_down, rounded_up
 from surefoot.model.naming import listed
 
-FAR_OFF = 3.0  #: times the largest possible cost: a bound beyond that is in another unit
-MAGNITUDES = 1e3  #: between the scales of two features; what is more deserves a warning
+FAR_OFF = 3.0  #: times the largest possible cost: a larger bound must be in another unit
+MAGNITUDES = 1e3  #: between the scales of two features: a larger ratio deserves a warning
 
 
 def judge(found: Diagnosis) -> tuple[Finding, ...]:
@@ -69,11 +69,11 @@ def _fallback(found: Diagnosis) -> Iterator[Finding]:
 def _growth(found: Diagnosis) -> Iterator[Finding]:
     if found.expanded is not None:
         done, actions, states = found.expanded
-        text = f"The graph grows: before any data {done} of {actions} actions are expanded, with {states} states; "
-        text += (
-            "the others wait until their own costs keep the limits, and this check takes what follows them for safe."
+        yield Finding(
+            "note",
+            f"The graph grows: before any data {done} of {actions} actions are expanded, with {states} states; "
+            "the others wait until their own costs keep the limits, and this check takes what follows them for safe.",
         )
-        yield Finding("note", text)
 
 
 def _size(limit: LimitReport | NoFallback) -> str:
@@ -94,7 +94,7 @@ def _probabilities(found: Diagnosis) -> Iterator[Finding]:
         text = f"No weights turn the transition features {_at_steps(none.layers)} into probabilities{where}."
         yield Finding("error", text, _probabilities_cure(none))
         return
-    yield Finding(  # values may be misjudged; safety does not rest on it
+    yield Finding(  # values may be wrong then, but safety does not depend on them
         "warning",
         f"No weights of length {digits(none.transition_norm)} (transition_norm) or less turn the transition features "
         f"{_at_steps(none.layers)} into probabilities{where}.",
@@ -182,7 +182,7 @@ def _cold_start(found: Diagnosis) -> Iterator[Finding]:
         )
         return
     near = start.closest
-    if near.excess <= 0.0:  # it would be certified, if the bounds agreed with themselves
+    if near.excess <= 0.0:  # it would be certified if the bounds did not contradict each other
         yield Finding(
             "error",
             "The declaration contradicts itself: no cost weights agree with both the norm or prior and the anchors, so "

@@ -1,8 +1,7 @@
-"""Is any truth possible under the declaration? Conditions that γ or μ must meet, and the shortest vector that does.
+"""Does the declaration allow any truth? Finds the shortest γ or μ that meets the conditions on it.
 
-**Transitions.** One μ of a regression gives the probabilities of all its pairs: ⟨μ, φ(s,a,s′)⟩ ≥ 0, and their sum over
-s′ is 1. If the shortest such μ is longer than the declared `transition_norm`, or there is none, the declaration is
-wrong, whatever the plant.
+**Transitions.** One μ gives the probabilities of all pairs of a regression: ⟨μ, φ(s,a,s′)⟩ ≥ 0, and their sum over s′
+is 1. If there is no such μ, or the shortest is longer than the declared `transition_norm`, the declaration is wrong.
 
 **The fallback.** It is declared safe in every state that it can reach within the declared support. So for each limit
 there must be a γ, in its prior and of length at most L, with ⟨γ, x⟩ ≤ c̄ + ζ for all of its triplets and ⟨γ, x⁰⟩ = c⁰,
@@ -10,15 +9,11 @@ up to ζ and the anchor's tolerance.
 
 Large problems are sampled evenly: if a sample contradicts the declaration, so does the whole.
 
-The shortest vector that meets linear conditions:
-
-    least ‖v‖   with   A v = b   and   G v ≥ h
-
-v = v₀ + N y, v₀ the shortest solution of the equations and N a basis of what they leave free, has
-‖v‖² = ‖v₀‖² + ‖y‖². What is left is a least-distance problem, which one non-negative least-squares problem solves
-exactly (Lawson and Hanson, 1974, chapter 23): with E = [Gᵀ; hᵀ] and u ≥ 0 of least ‖Eu − e‖, e the last unit vector,
-y = −r/r_last of the residual r = Eu − e. If r is zero, nothing meets the conditions, and u > 0 names the conflicting
-ones.
+**The shortest vector**, least ‖v‖ with A v = b and G v ≥ h: let v = v₀ + N y, where v₀ is the shortest solution of the
+equations and N a basis of what they leave free; then ‖v‖² = ‖v₀‖² + ‖y‖². What remains is a least-distance problem,
+which one non-negative least-squares problem solves exactly (Lawson and Hanson, 1974, chapter 23): with E = [Gᵀ; hᵀ] and
+u ≥ 0 of least ‖Eu − e‖, e the last unit vector, y = −r/r_last for the residual r = Eu − e. If r is zero, nothing meets
+the conditions, and the entries u > 0 belong to those that conflict.
 """
 
 from __future__ import annotations
@@ -36,14 +31,14 @@ from surefoot.model.priors import Prior
 from surefoot.model.problem import Problem
 from surefoot.model.sparse_rows import SparseRows
 
-MOST_PAIRS = 1000  #: of a regression that are looked at
-_MOST_COLUMNS = 300  # wider features are tables, which can be anything
-_BEYOND = 1e-6  # by so much a length must exceed the declared one
-_ROUNDING = 1e-9  # of a cost or a coefficient: a contradiction by less than this is rounding
+MOST_PAIRS = 1000  #: of a regression that are checked
+_MOST_COLUMNS = 300  # wider features are lookup tables, which can represent anything
+_BEYOND = 1e-6  # a length is too long if it exceeds the declared one by this share
+_ROUNDING = 1e-9  # of a cost or a coefficient: smaller contradictions are rounding
 
 
 def no_probabilities(problem: Problem) -> NoProbabilities | None:
-    """The first regression whose features no declared μ turns into probabilities; None if each has one."""
+    """The first regression whose features no μ of the declared length turns into probabilities; None without one."""
     graph = problem.graph
     if graph.transition_dim > _MOST_COLUMNS:
         return None
@@ -76,7 +71,7 @@ def _no_weights(problem: Problem, steps: Sequence[int]) -> NoProbabilities | Non
             sums.append(phi.sum(axis=0))
             places += [(h, pair)]
     a, g = np.array(sums), np.vstack(rows)
-    scale = float(np.linalg.norm(g, axis=1).max()) or 1.0  # in these units weights are of about length 1
+    scale = float(np.linalg.norm(g, axis=1).max()) or 1.0  # in this unit, weights have a length of about 1
     owner = np.repeat(np.arange(len(rows)), [len(phi) for phi in rows])
     first_a, first_g = _distinct(a), _distinct(g)
     found = shortest(a[first_a] / scale, np.ones(len(first_a)), g[first_g] / scale, np.zeros(len(first_g)))
@@ -120,7 +115,7 @@ def _dense(x: Features, rows: slice | IntArray | BoolArray) -> FloatArray:
 
 
 def no_fallback(problem: Problem) -> NoFallback | None:
-    """The first limit that no declared γ lets the fallback keep everywhere; None if each has one."""
+    """The first limit that the fallback cannot keep everywhere with any declared γ; None without one."""
     graph = problem.graph
     if graph.cost_dim > _MOST_COLUMNS:
         return None
@@ -187,17 +182,17 @@ def _fallback_rows(problem: Problem, h: int) -> FloatArray:
 
 
 def is_none(length: float) -> bool:
-    """Is there no vector at all, or only one so long that it comes from rounding?"""
+    """True if there is no vector, or only one so long that it comes from rounding."""
     return not math.isfinite(length) or length > 1e8
 
 
 _NEGLIGIBLE = 1e-10  # a direction of the equations this much shorter than the longest is rounding
-_LOST = 1e-7  # of an equation, rows being of length 1: what least squares loses
+_LOST = 1e-7  # the accuracy of least squares, for equations of length 1
 
 
 @dataclass(frozen=True)
 class Shortest:
-    """The length of the shortest vector, or ∞ if nothing meets the conditions, with those that conflict."""
+    """The length of the shortest vector, ∞ if there is none, and the conditions that conflict."""
 
     length: float
     equations: tuple[int, ...] = ()
@@ -243,7 +238,7 @@ def _least_distance(g: FloatArray, h: FloatArray, start: FloatArray) -> Shortest
 
 
 def _unit_rows(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray, list[int]]:
-    """Each row of length 1, its condition unchanged; and the numbers of zero rows that ask for more than 0."""
+    """The same conditions with rows of length 1; and the numbers of zero rows that ask for more than 0."""
     lengths = np.linalg.norm(a, axis=1)
     zero = np.flatnonzero((lengths == 0.0) & (b > 0.0)).tolist()
     divisor = np.where(lengths == 0.0, 1.0, lengths)

@@ -1,7 +1,7 @@
 """Length and rank of the features: how many directions there are to learn.
 
-Rows are compressed in slices by QR: for a table X with many rows only R with RᵀR = XᵀX is kept, which has the same
-singular values and, unlike XᵀX itself, does not square their ratios.
+A long table X is compressed by QR, a slice at a time, to R with RᵀR = XᵀX. R has the singular values of X, whose ratios
+XᵀX would square.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ def describe_features(problem: Problem) -> Features:
     costs = [layer.cost_features for layer in graph.layers]
     last = graph.terminal
     if last.cost_features is not None and last.has_cost.any():
-        costs.append(last.cost_features)  # rows without a cost are zero and add nothing
+        costs.append(last.cost_features)  # rows of states without a cost are zero
     transitions = [layer.transition_features for layer in graph.layers]
-    done: dict[int, FloatArray] = {}  # steps may share a table; it is compressed once
+    done: dict[int, FloatArray] = {}  # by table, which steps may share
 
     def compressed(x: FeatureArray) -> FloatArray:
         if id(x) not in done:
@@ -69,7 +69,7 @@ def _regressions(
 
 
 def _regression(layers: tuple[int, ...], r: FloatArray) -> Regression:
-    # Pivoting puts a largest set of independent columns first; the others are combinations of them.
+    # Pivoting puts independent columns first; the others are combinations of them.
     _, order = scipy.linalg.qr(r, mode="r", pivoting=True)[-2:]
     singular = np.linalg.svd(r, compute_uv=False)
     rank = int((singular > NEGLIGIBLE * singular[0]).sum())
@@ -90,7 +90,7 @@ def triangle(tables: Iterable[FeatureArray]) -> FloatArray:
 
 
 def span(r: FloatArray, scale: float) -> FloatArray:
-    """(d, rank) an orthonormal basis of the rows behind R; directions below NEGLIGIBLE·scale do not count."""
+    """(d, rank) an orthonormal basis of the rows behind R, without directions below NEGLIGIBLE·scale."""
     _, singular, directions = np.linalg.svd(r, full_matrices=False)
     basis: FloatArray = directions[singular > NEGLIGIBLE * scale].T
     return basis
@@ -123,7 +123,7 @@ def _largest_entries(x: model.Features) -> FloatArray:
 
 # --- sparse features, block by block ---------------------------------------------------------------------------
 
-_AT_ONCE = 1 << 22  # numbers that are laid out or decomposed together
+_AT_ONCE = 1 << 22  # numbers that are processed at a time
 
 
 class Triangles:
@@ -139,7 +139,7 @@ class Triangles:
         return self.blocks.runs[self.regression]
 
     def add(self, x: SparseRows, family: Family | None = None, anchors: Anchors | None = None) -> None:
-        """Count all rows of a table; of a family, scaled and what is left of them beside its anchors."""
+        """Add all rows of a table; for a family, scaled and projected as in its regression."""
         known = None if family is None else family.known(anchors)
         nothing, width = np.zeros((1, x.dim)), np.ones(x.dim) if family is None else family.width
         both = (nothing, nothing) if known is None else (known.anchors, known.directions)
@@ -158,7 +158,7 @@ class Triangles:
         return [stack[..., 0] if stack.shape[1] == 1 else _svd(stack)[0] for stack in self.stacks]
 
     def spanned(self, least: float) -> tuple[Basis, FloatArray]:
-        """An orthonormal basis of every block, and 1 for its directions that rows have, longer than ``least``."""
+        """An orthonormal basis of every block, and 1 for each direction in which rows are longer than ``least``."""
         n = int(self.blocks.first[self.regression + 1]) - self._first
         spot, entry = np.full(n, NO_DATA), np.full(n, NO_DATA)
         kept, bases = [], []
@@ -176,20 +176,20 @@ class Triangles:
 
 
 def no_directions(blocks: Blocks, regression: int) -> Basis:
-    """The basis of a regression without data: every block as it is."""
+    """The basis of a regression without data: blocks stay as they are."""
     nothing = np.full(int(blocks.first[regression + 1] - blocks.first[regression]), NO_DATA)
     return Basis(blocks, regression, nothing, nothing, np.empty(0))
 
 
 def _svd(stack: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """(singular values (n, size), right directions (n, size, size)), some matrices at a time."""
+    """(singular values (n, size), right singular vectors (n, size, size)), some matrices at a time."""
     step = max(1, _AT_ONCE // stack[0].size)
     parts = [np.linalg.svd(stack[i : i + step])[1:] for i in range(0, len(stack), step)]
     return np.concatenate([s for s, _ in parts]), np.concatenate([v for _, v in parts])
 
 
 def _compress(stack: FloatArray, of: IntArray, z: FloatArray) -> None:
-    """Rows z (rows, size) of blocks ``of`` enter their triangles, stack[of], in place."""
+    """Add rows z (rows, size) to the triangles of their blocks, stack[of], in place."""
     size = stack.shape[1]
     if size == 1:
         stack[:, 0, 0] = np.sqrt(stack[:, 0, 0] ** 2 + np.bincount(of, z[:, 0] ** 2, len(stack)))
@@ -241,7 +241,6 @@ def _rank(triangles: Triangles) -> tuple[int, tuple[int, ...]]:
         empty = missing[ranks[missing] == 0]
         redundant.append(shape.column[(slots[empty][:, None] + np.arange(run.size)).reshape(-1)])
         for i in missing[ranks[missing] > 0]:
-            # Pivoting puts a largest set of independent columns first; the others are combinations of them.
             _, order = scipy.linalg.qr(stack[i], mode="r", pivoting=True)[-2:]
             redundant.append(shape.column[slots[i] + np.asarray(order[ranks[i] :])])
     return rank, tuple(sorted(np.concatenate(redundant).tolist()))

@@ -25,7 +25,7 @@ def lay_out(found: Diagnosis) -> str:
 
 
 def lay_out_calibration(found: Calibration) -> str:
-    """A calibration: the verdict, the limits, the proposal."""
+    """A calibration as plain text: the verdict, the limits, the proposal."""
     rows = [["limit", "noise declared", "noise at most", "at least", "degrees of freedom", "from"]]
     for one in found.limits:
         source = "repeats" if one.by_repeats else "residuals"
@@ -204,7 +204,7 @@ def digits(value: float | None) -> str:
 
 
 def rounded_up(value: float) -> str:
-    """Four digits, never less than the value, so that a bound copied from the text is large enough."""
+    """Four digits, never less than the value: a bound that is copied from the text is large enough."""
     return f"{up(value, 4):.4g}"
 
 
@@ -214,12 +214,12 @@ def rounded_down(value: float) -> str:
 
 
 def up(value: float, count: int) -> float:
-    """So many digits, never less than the value."""
+    """The value to so many digits, rounded up."""
     return _rounded(value, count, math.ceil)
 
 
 def down(value: float, count: int) -> float:
-    """So many digits, never more than the value."""
+    """The value to so many digits, rounded down."""
     return _rounded(value, count, math.floor)
 
 
@@ -227,4 +227,4 @@ def _rounded(value: float, count: int, towards: Callable[[float], int]) -> float
     if value == 0.0:
         return 0.0
     unit = 10.0 ** (math.floor(math.log10(abs(value))) + 1 - count)
-    return float(f"{towards(round(value / unit, 9)) * unit:.{count}g}")  # nine digits more: rounding is no reason
+    return float(f"{towards(round(value / unit, 9)) * unit:.{count}g}")  # the inner round() ignores rounding errors

@@ -1,9 +1,9 @@
-"""How many episodes of the fallback's own data would open the first action beyond it? An estimate, and no more.
+"""Estimates how many episodes of the fallback's own data it takes until another action is certified.
 
-It needs what nobody knows yet, so it guesses: every declared successor is equally likely, and wherever the anchors
-say nothing of γ it is in the middle of its prior, zero with a norm alone, which is mild: a plant whose fallback comes
-closer to its limits takes longer. After n episodes the regressions then hold n times the rows of one. The bounds of
-spec 3 and the certificates of spec 4 are computed as a learner would, and the least n that certifies is searched for.
+It has to guess: every declared successor is equally likely, and where the anchors say nothing about γ, it is in the
+middle of its prior, or zero with a norm alone. That is optimistic: a fallback that comes closer to its limits takes
+longer. After n episodes the regressions then hold n times the rows of one. Bounds (spec 3) and certificates (spec 4)
+are computed as a learner does, to find the least n that certifies something.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from surefoot.model.sparse_rows import SparseRows
 from surefoot.plan.certify import certify
 
 MOST_EPISODES = 1_000_000
-_MOST_ROWS = 20_000  # of the fallback; more take too long for an estimate
+_MOST_ROWS = 20_000  # of the fallback; with more, the estimate takes too long
 _MOST_TRIPLETS = 1_000_000
 
 
 def episodes_to_open(problem: Problem, confidence: CostConfidence) -> int | None:
-    """About how many; None where even MOST_EPISODES would not do, or where the problem is too large to try."""
+    """About how many; None if MOST_EPISODES are not enough or the problem is too large to try."""
     graph = problem.graph
     own = sum(int(np.diff(layer.pair_ptr)[layer.fallback_pairs()].sum()) for layer in graph.layers)
     if own > _MOST_ROWS or sum(layer.n_edges for layer in graph.layers) > _MOST_TRIPLETS:
@@ -51,7 +51,7 @@ def episodes_to_open(problem: Problem, confidence: CostConfidence) -> int | None
 
 
 class _Expected(CostData):
-    """What so many episodes of the fallback would leave in the regressions, on average."""
+    """The regressions as a number of the fallback's episodes leave them, on average."""
 
     def __init__(self, problem: Problem, confidence: CostConfidence) -> None:
         super().__init__(problem, min(confidence.ridges), families(problem), shaped=confidence.shaped)
@@ -73,10 +73,10 @@ class _Expected(CostData):
         if last.cost_features is not None:
             for state in np.flatnonzero(here * last.has_cost).tolist():
                 self._expect(graph.horizon - 1, last.cost_features[state : state + 1], float(here[state]))
-        self.bank.state.targets[:] = 0.0  # every row costs what prior and anchors say: there is nothing beside it
+        self.bank.state.targets[:] = 0.0  # every row costs just what prior and anchors say
 
     def _expect(self, h: int, x: Features, weight: float) -> None:
-        """A row that is met with this probability: it counts as so much of one."""
+        """Add a row that occurs with this probability, which is its weight."""
         dense = x.dense()[0] if isinstance(x, SparseRows) else np.asarray(x[0], np.float64)
         root = np.sqrt(weight)
         before = self.spread.copy()

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from surefoot.jit import leaf
 from surefoot.model.features import Features
-from surefoot.model.graph import FloatArray, IntArray, LayeredGraph, pointer_of, pool
+from surefoot.model.graph import FloatArray, IntArray, LayeredGraph, pointer_of
+from surefoot.model.sharing import pool
 from surefoot.model.sparse_rows import SparseRows
 
 

@@ -27,7 +27,7 @@ MOST = 64  #: anchors of one step: every row is projected on all of them
 
 
 def anchors_at(given: object, h: int, dim: int, n_limits: int, features: tuple[str, ...] | None) -> Anchors | None:
-    """What ``anchor(h)`` returned, checked: one anchor, several as a list of tuples, or None."""
+    """Checks what ``anchor(h)`` returned: an anchor, a list of them, or None."""
     where = f"anchor of step {h}"
     if given is None:
         return None
@@ -47,7 +47,7 @@ def anchors_at(given: object, h: int, dim: int, n_limits: int, features: tuple[s
 
 
 def each_once(anchors: Iterable[Anchors | None]) -> tuple[Anchors | None, ...]:
-    """By step; equal ones are one object, so that what is made of them is made once."""
+    """The anchors of all steps, equal ones as one object: what is computed from them is computed once."""
     known: dict[tuple[bytes, ...], Anchors] = {}
     return tuple(one and known.setdefault(tuple(part.tobytes() for part in one.parts), one) for one in anchors)
 
@@ -55,22 +55,18 @@ def each_once(anchors: Iterable[Anchors | None]) -> tuple[Anchors | None, ...]:
 def _anchor(
     given: object, dim: int, n_limits: int, features: tuple[str, ...] | None, where: str
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    try:
-        x, cost, *rest = (None, None, None, None) if isinstance(given, str) else given  # type: ignore[misc]
-    except (TypeError, ValueError):
-        rest = [None, None]
-        x = cost = None
-    if len(rest) > 1:
-        rule = "anchor must be (features, cost), (features, cost, tolerance), a list of such, or None"
-        fix = "Features are a list of numbers or a dict by name, cost is a number or one per limit."
+    if not isinstance(given, (tuple, list)) or len(given) not in (2, 3):
+        rule = "anchor must be (features, cost), (features, cost, tolerance), a list of these, or None"
+        fix = "Features are a list of numbers or a dict by name; cost is a number, or one per limit."
         raise InvalidInput(rule, where=where, got=shown(given), fix=fix)
+    x, cost, *rest = given
     row = vector("anchor feature", _by_name(x, features, where), dim, where)
     costs = _per_limit("anchor cost", cost, n_limits, where)
     tolerance = _per_limit("anchor tolerance", rest[0], n_limits, where) if rest else np.zeros(n_limits)
     for what, numbers in (("anchor feature", row), ("anchor cost", costs), ("anchor tolerance", tolerance)):
         if not np.isfinite(numbers).all():
             got = told_row(features, row) if what == "anchor feature" else shown(numbers.tolist())
-            fix = "Leave the anchor out, with None, where it is not known; or give it a tolerance that covers it."
+            fix = "Return None where the cost is not known, or give a tolerance that covers it."
             raise InvalidInput(f"{what} is not finite", where=where, got=got, fix=fix)
     if (tolerance < 0.0).any():
         fix = "It is how far the cost may be off: give its size, or 0."
@@ -79,12 +75,12 @@ def _anchor(
 
 
 def _by_name(x: object, features: tuple[str, ...] | None, where: str) -> object:
-    """A vector of features may be given as a dict by name; what is left out is zero."""
+    """A vector of features, which may be given as a dict by name; features left out are zero."""
     if not isinstance(x, Mapping):
         return x
     if features is None:
-        fix = "Name the cost features: features=[…] beside cost_features."
-        raise InvalidInput("an anchor by name needs features with names", where=where, got=shown(dict(x)), fix=fix)
+        fix = "Name the cost features, with features=[…]."
+        raise InvalidInput("the cost features have no names", where=where, got=shown(dict(x)), fix=fix)
     for name in x:
         if name not in features:
             got = f"{name!r}, there are {listed(features, range(len(features)))}"
@@ -100,7 +96,7 @@ def _per_limit(what: str, value: object, n_limits: int, where: str) -> FloatArra
 
 
 def check_anchors(declared: Lookup) -> None:
-    """An anchor's feature is not zero, the first's cost is below the bound; all are possible, and together."""
+    """Each anchor's features are not zero, the first one's cost is below the bound, and some γ explains them all."""
     graph, limits, priors, features = declared.graph, declared.limits, declared.priors, declared.features
     done: set[int] = set()
     for h, anchors in enumerate(graph.anchors):
@@ -115,7 +111,7 @@ def check_anchors(declared: Lookup) -> None:
                     f"anchor feature is {size}",
                     where=where,
                     got=told_row(features, x),
-                    fix="Anchor a feature whose squared length is a number to divide by.",
+                    fix="Its squared length is divided by: choose other features, or measure them in other units.",
                 )
             for j, limit in enumerate(limits):
                 if i == 0 and not cost[j] < declared.bounds[h, j]:
@@ -123,7 +119,7 @@ def check_anchors(declared: Lookup) -> None:
                         "anchor cost is not below the bound",
                         where=f"{where}, limit {limit.name!r}",
                         got=f"cost {float(cost[j])!r}, bound {float(declared.bounds[h, j])!r}",
-                        fix="The first anchor is a cost known to be safe: correct it, or the bound and its unit.",
+                        fix="The first anchor's cost must be safe: correct it, or the bound and its unit.",
                     )
                 error = limit.misspecification + float(tolerance[j])
                 called = "" if features is None else f" ({told_entries(row_entries(features, x))})"
@@ -158,7 +154,7 @@ def _check_possible(x: FloatArray, cost: float, error: float, limit: Limit, prio
 
 
 def _check_together(anchors: Anchors, limits: tuple[Limit, ...], priors: Sequence[Prior], where: str) -> None:
-    """Some γ explains all anchors of a step, up to tolerances and misspecification: a small linear program."""
+    """Some γ explains all anchors of a step, up to tolerances and misspecification (by a small linear program)."""
     from scipy.optimize import linprog
 
     x = anchors.features
@@ -182,7 +178,7 @@ def _check_together(anchors: Anchors, limits: tuple[Limit, ...], priors: Sequenc
                 "anchors contradict each other",
                 where=f"{where}, limit {limit.name!r}",
                 got=f"no γ comes nearer than {beyond * size:.3g} to all of them, beyond tolerance",
-                fix="Correct their costs, or give them tolerances, or the limit a misspecification.",
+                fix="Correct their costs, give them tolerances, or declare a misspecification of the limit.",
             )
 
 
@@ -190,17 +186,14 @@ def _check_same_anchors(graph: LayeredGraph, features: FeatureNames) -> None:
     costed = graph.anchors if graph.terminal.cost_features is not None else graph.anchors[:-1]
     first = costed[0]
     for h, anchors in enumerate(costed):
-        same = (anchors is None and first is None) or (
-            anchors is not None
-            and first is not None
-            and all(np.array_equal(a, b) for a, b in zip(anchors.parts, first.parts, strict=True))
-        )
-        if not same:
+        if (anchors is None) != (first is None) or (
+            anchors is not None and first is not None and not all(map(np.array_equal, anchors.parts, first.parts))
+        ):
             raise InvalidInput(
                 "anchors differ although costs are stationary",
                 where=f"steps 0 and {h}",
                 got=f"{_told(first, features)} and {_told(anchors, features)}",
-                fix="Stationary costs share one regression: give one anchor for all steps, or none.",
+                fix="Stationary costs share one regression: give all steps the same anchors, or none.",
             )
 
 

@@ -1,4 +1,4 @@
-"""How rays are declared: which action each is at intensity 0, and what that must satisfy (spec 9)."""
+"""How rays are declared: the action that each starts from, its centre, and the rules for it (spec 9)."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from surefoot.model.sparse_rows import SparseRows
 
 @dataclass(frozen=True, eq=False)
 class Centers:
-    """What is declared of the rays of one layer."""
+    """The rays of one layer, as declared."""
 
-    pair: IntArray  # (N,) the centre of each pair, NO_CENTER without one
-    cost_features: FloatArray | None  # (R, dc) of every cost row at α = 0; None: as the centre's own rows say
+    center: IntArray  # (N,) the centre of each pair, or NO_CENTER
+    cost_features: FloatArray | None  # (R, dc) each cost row at α = 0; None: those of the centre itself
 
 
 def center_pairs(number: IntArray, layer: Layer, h: int) -> IntArray:
-    """(N,) the pair of each centre, of numbers that count within each state's own actions, checked."""
+    """(N,) the pair of each centre, from numbers that count within the state's own actions."""
     if len(number) != layer.n_pairs:
         got = f"{len(number)} entries where {layer.n_pairs} are expected"
         raise InvalidInput("center has the wrong length", where=f"step {h}", got=got)
@@ -39,7 +39,7 @@ def center_pairs(number: IntArray, layer: Layer, h: int) -> IntArray:
 
 
 def center_numbers(pair: IntArray, layer: Layer) -> IntArray:
-    """(N,) the other way: each centre as a number within its state's own actions."""
+    """(N,) the reverse: each centre as a number within its state's own actions."""
     return np.where(pair == NO_CENTER, NO_CENTER, pair - _first_pairs(layer))
 
 
@@ -51,9 +51,9 @@ def _first_pairs(layer: Layer) -> IntArray:
 def build_rays(
     layers: Sequence[Layer], declared: Sequence[Centers | None], naming: Naming, grows: bool = False
 ) -> tuple[Rays, ...]:
-    """The rays of every layer, checked; an empty tuple where no action has an intensity. ``grows``: some pairs may not
-    be expanded, and where there is no ray some may come."""
-    if not any(each is not None and (grows or (each.pair != NO_CENTER).any()) for each in declared):
+    """The rays of every layer, checked; an empty tuple if no action has an intensity. ``grows``: some pairs may not be
+    expanded yet, and rays may still be added."""
+    if not any(each is not None and (grows or (each.center != NO_CENTER).any()) for each in declared):
         return ()
     made: dict[tuple[int, ...], Rays] = {}
     result = []
@@ -72,27 +72,27 @@ def _rays(layer: Layer, declared: Centers, h: int, naming: Naming, grows: bool) 
     for table in (costs, chances):
         if isinstance(table, SparseRows) or table.dtype != np.float64:
             raise InvalidInput("rays need dense features in float64", where=f"step {h}", got=str(table.dtype))
-    _check_centers(layer, declared.pair, h, naming)
-    # What is not expanded leads outside at any intensity: its chances are its own.
-    apart = (
-        np.where(layer.successor[layer.pair_ptr[:-1]] == OUTSIDE, NO_CENTER, declared.pair) if grows else declared.pair
-    )
+    _check_centers(layer, declared.center, h, naming)
+    # A pair that is not expanded leads outside at any intensity.
+    apart = declared.center
+    if grows:
+        apart = np.where(layer.successor[layer.pair_ptr[:-1]] == OUTSIDE, NO_CENTER, apart)
     edge_of = _centre_edges(layer, apart, h, naming)
     phi = np.where((edge_of >= 0)[:, None], cast(FloatArray, chances)[edge_of], 0.0)  # elsewhere the chance is 0
     x = declared.cost_features
     if x is None:
-        x = _centre_rows(layer, declared.pair, edge_of, h, naming)
+        x = _centre_rows(layer, declared.center, edge_of, h, naming)
     x = np.ascontiguousarray(x, np.float64)
     if x.shape != costs.shape or not np.isfinite(x).all():
         got = f"shape {x.shape} where {costs.shape} is expected" if x.shape != costs.shape else "some are not finite"
         raise InvalidInput("the cost features of centres do not fit", where=f"step {h}", got=got)
-    plain = np.repeat(declared.pair == NO_CENTER, np.diff(layer.row_ptr))
+    plain = np.repeat(declared.center == NO_CENTER, np.diff(layer.row_ptr))
     x = np.where(plain[:, None], cast(FloatArray, costs), x)
     joined = np.repeat(apart != NO_CENTER, np.diff(layer.pair_ptr))
     _check_ends(layer, joined, edge_of, x, h, naming)
     shared = chances is costs
     x = freeze(x)
-    return Rays(freeze(declared.pair.astype(np.int64)), x, x if shared else freeze(phi))
+    return Rays(freeze(declared.center.astype(np.int64)), x, x if shared else freeze(phi))
 
 
 def _check_centers(layer: Layer, center: IntArray, h: int, naming: Naming) -> None:
@@ -113,20 +113,20 @@ def _check_centers(layer: Layer, center: IntArray, h: int, naming: Naming) -> No
             "a centre has no centre of its own",
             where=naming.at_pair(layer, h, pair),
             got=f"its centre {naming.action(layer, h, int(center[pair]))!r} is a ray itself",
-            fix="Let all rays of a state start from one action that is played in full.",
+            fix="Let all rays of a state start from an action that has no intensity.",
         )
 
 
 def _centre_edges(layer: Layer, center: IntArray, h: int, naming: Naming) -> IntArray:
-    """(E,) of each edge the edge of its pair's centre to the same successor, -1 where the centre does not lead there;
-    of a plain pair its own. A successor of the centre that the ray does not list is refused."""
+    """(E,) for each edge, the edge of its pair's centre to the same successor, or -1 if the centre does not lead there;
+    for a pair without a centre, the edge itself. A ray must list every successor of its centre."""
     sizes, states = np.diff(layer.pair_ptr), len(naming.states[h + 1])
     start = np.where(center == NO_CENTER, np.arange(layer.n_pairs), center)
     own, from_centre = (np.repeat(p, sizes) * states + layer.successor for p in (np.arange(layer.n_pairs), start))
     order = np.argsort(own, kind="stable")
     at = order[np.minimum(np.searchsorted(own, from_centre, sorter=order), layer.n_edges - 1)]
     found = np.where(own[at] == from_centre, at, -1)
-    plain = np.repeat(center == NO_CENTER, sizes)  # one that is not expanded has several edges to the outside
+    plain = np.repeat(center == NO_CENTER, sizes)  # a pair that is not expanded has several edges to the outside
     found[plain] = np.flatnonzero(plain)
     few = np.flatnonzero(np.add.reduceat((found >= 0).astype(np.int64), layer.pair_ptr[:-1]) < sizes[start])
     if len(few):
@@ -137,7 +137,7 @@ def _centre_edges(layer: Layer, center: IntArray, h: int, naming: Naming) -> Int
             "a ray must list the successors of its centre too",
             where=naming.at_pair(layer, h, pair),
             got=f"{naming.states[h + 1][missing]!r} is missing",
-            fix="Between 0 and 1 every successor of either end may follow: add it, with transition features 0.",
+            fix="Between the ends any successor of either may follow: add it, with transition features 0.",
         )
     return np.asarray(found)
 
@@ -151,7 +151,7 @@ def _centre_rows(layer: Layer, center: IntArray, edge_of: IntArray, h: int, nami
             "the cost features of a centre are missing",
             partial(naming.at_edge, layer, h),
             fix="Give center_cost_features, or costs that do not depend on the successor.",
-            got="the centre does not lead there, but between 0 and 1 the ray does",
+            got="the centre does not lead there, but the ray does",
         )
         return table[edge_of]
     own = np.where(center == NO_CENTER, np.arange(layer.n_pairs), center)
@@ -167,8 +167,8 @@ def _centre_rows(layer: Layer, center: IntArray, edge_of: IntArray, h: int, nami
 
 
 def _check_ends(layer: Layer, joined: BoolArray, edge_of: IntArray, x: FloatArray, h: int, naming: Naming) -> None:
-    """At α = 0 a ray is its centre: where both lead, its cost features are the centre's own. ``joined`` (E,): edges of
-    rays that are expanded."""
+    """At α = 0 a ray is its centre, so where both lead, the cost features must be the centre's. ``joined`` (E,): edges
+    of expanded rays."""
     costs = cast(FloatArray, layer.cost_features)
     if layer.per_triplet:
         differ, both = np.zeros(layer.n_edges, bool), np.flatnonzero(joined & (edge_of >= 0))
@@ -185,5 +185,5 @@ def _refuse_fallback(layer: Layer, rays: Rays, h: int, naming: Naming) -> None:
         layer.played_by_fallback() & (rays.center != NO_CENTER),
         "the fallback plays an action with an intensity",
         partial(naming.at_pair, layer, h),
-        "Its actions are taken in full: let the fallback's action be the centre, or give it no centre.",
+        "The fallback plays its actions in full: make this one the centre, or give it no centre.",
     )

@@ -1,4 +1,4 @@
-"""Pieces of a document that a stranger wrote, each of the expected type or refused by its JSON path."""
+"""Readers for documents that cannot be trusted: each value has the expected type, or an error names its JSON path."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _HALF = re.compile("[\ud800-\udfff]")  # two of them would come back as one char
 
 
 def mapping(value: object, at: str, keys: Sequence[str], optional: Sequence[str] = ()) -> dict[str, Any]:
-    """An object with exactly these keys, optional ones aside."""
+    """An object with exactly these keys, and perhaps some of the optional ones."""
     if not isinstance(value, dict):
         raise wrong(at, "an object", value)
     for key in keys:
@@ -34,13 +34,12 @@ def mapping(value: object, at: str, keys: Sequence[str], optional: Sequence[str]
 
 
 def entries(value: object, at: str, keys: Sequence[str]) -> dict[str, Any]:
-    """An object with at least these keys; others are not looked at."""
+    """An object with at least these keys."""
     return mapping(value, at, keys, optional=list(value) if isinstance(value, dict) else ())
 
 
 def of_format(value: object, what: str, format: str, version: int, old: str) -> dict[str, Any]:
-    """An object of ours, of the version that is read; nothing else of it is looked at. ``old``: what to do about an
-    older one."""
+    """An object of this format and version; the rest is not checked here. ``old``: what to do about an older one."""
     if not isinstance(value, dict) or value.get("format") != format:
         kind = value.get("format") if isinstance(value, dict) else value
         raise UnreadableFile(f"not {what} of surefoot", where="$.format", got=f"{short(kind)}, not {format!r}")
@@ -110,13 +109,11 @@ def pair_of_reals(value: object, at: str) -> list[float]:
 
 
 def list_of_names(value: object, at: str, columns: bool = False) -> list[Any] | None:
-    """Texts, or None; with ``columns`` whole numbers stand for themselves."""
+    """Texts, or None; with ``columns`` also whole numbers."""
     if value is None:
         return None
-    found = []
-    for k, name in enumerate(sequence(value, at)):
-        found.append(name if columns and type(name) is int else string(name, f"{at}[{k}]"))
-    return found
+    names = enumerate(sequence(value, at))
+    return [name if columns and type(name) is int else string(name, f"{at}[{k}]") for k, name in names]
 
 
 def labels(value: object, at: str) -> list[Label]:
@@ -146,7 +143,7 @@ def short(value: object) -> str:
 
 
 def converted(value: object, at: str, dtype: np.dtype[Any], ndim: int) -> NDArray[Any]:
-    """A nested list as an array; numpy alone would take '1' or true for 1 and cut 1.5."""
+    """A nested list as an array; numpy alone would read '1' or true as 1, and cut 1.5 to 1."""
     if isinstance(value, np.ndarray):
         return value
     flat = sequence(value, at)

@@ -1,9 +1,9 @@
-"""A problem as one document, the same for every file format, and back again.
+"""Turns a problem into a document, the same for every file format, and back.
 
-The document is plain JSON except that its arrays may be nested lists or ``{"array": name}``, where the
-name stands for an array stored beside it. ``problem.schema.json`` describes it. Nothing read is trusted:
-types are checked here, and the rules of a problem by :meth:`Problem.from_arrays`. A sparse table of features is
-``{"sparse": {"dim": d, "indptr": …, "columns": …, "values": …}}``.
+The document is plain JSON, but an array in it is a nested list or ``{"array": name}``, where ``name`` is an array that
+is stored separately. A sparse table is ``{"sparse": {"dim": d, "indptr": …, "columns": …, "values": …}}``.
+``problem.schema.json`` describes it all. What is read is not trusted: types are checked here, and the rules of a
+problem by :meth:`Problem.from_arrays`.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ from surefoot.model import checked
 from surefoot.model.anchors import Anchor
 from surefoot.model.centers import center_numbers
 from surefoot.model.features import Features
-from surefoot.model.graph import NO_ACTION, Beyond, Layer, LayeredGraph, made_once
+from surefoot.model.graph import NO_ACTION, Beyond, Layer, LayeredGraph
 from surefoot.model.labels import Label
 from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
 from surefoot.model.rules import check_horizon
+from surefoot.model.sharing import made_once
 from surefoot.model.sparse_rows import MOST_COLUMNS, RowParts, SparseRows
 from surefoot.model.sparse_rows import checked as checked_rows
 
@@ -53,15 +54,13 @@ _TOP_KEYS = (
     *("layers", "terminal", "anchors", "features"),
 )
 _OPTIONAL_KEYS = ("digest", "arrays", "beyond", "rays")
-_BEYOND_KEYS = ("longest_row", "room")
-_RAY_KEYS = ("center", "cost_features")
 
 
 # --- out ------------------------------------------------------------------------------------------------
 
 
 def to_document(problem: Problem) -> Document:
-    """The document, with the arrays themselves in it: each format decides how to write them."""
+    """The document with the arrays themselves in it; each file format decides how to write them."""
     graph, names = problem.graph, problem.naming
     states, actions = _LabelPool(), _LabelPool()
     layers = [
@@ -109,7 +108,7 @@ def to_document(problem: Problem) -> Document:
 
 
 def _rays(graph: LayeredGraph) -> list[Document]:
-    """Centres as numbers within their states, and cost features at intensity 0; what layers share is one array."""
+    """Centres as numbers within their states, and cost features at intensity 0; layers share arrays where they can."""
     keys = [(id(rays), id(layer.state_ptr)) for layer, rays in zip(graph.layers, graph.rays, strict=False)]
     numbers = made_once(keys, lambda h: center_numbers(graph.rays[h].center, graph.layers[h]))
     return [
@@ -119,12 +118,12 @@ def _rays(graph: LayeredGraph) -> list[Document]:
 
 
 def _listed(value: object) -> object:
-    """Tuples as the lists that files give back."""
+    """Tuples as lists, as files give them back."""
     return [_listed(entry) for entry in value] if isinstance(value, tuple) else value
 
 
 def _unless_same(layer: Layer) -> object:
-    """The transition features; None says that they are the cost features themselves."""
+    """The transition features; None if they are the cost features themselves."""
     return None if layer.transition_features is layer.cost_features else _table(layer.transition_features)
 
 
@@ -135,7 +134,7 @@ def _table(features: Features | None) -> object:
 
 
 class _LabelPool:
-    """Distinct labels, written once however many layers use them. (Equal labels never differ in kind.)"""
+    """Writes each label once, however many layers use it. (Equal labels are always of the same type.)"""
 
     def __init__(self) -> None:
         self.seen: dict[Label, int] = {}
@@ -147,7 +146,7 @@ class _LabelPool:
 
 
 def arrays_in(node: object) -> Iterator[NDArray[Any]]:
-    """Every array of a document, as often as it is used."""
+    """Every array of a document, as many times as it is used."""
     if isinstance(node, np.ndarray):
         yield node
     elif isinstance(node, (dict, list)):
@@ -159,16 +158,16 @@ def arrays_in(node: object) -> Iterator[NDArray[Any]]:
 
 
 def check_version(document: object) -> Document:
-    """The document if it is one of ours, of a version that is read; nothing else is looked at."""
-    old = "Save the problem anew from what it was made of."
+    """The document, if it has our format and this version; the rest is not checked here."""
+    old = "Declare the problem again and save it."
     return checked.of_format(document, "a saved problem", FORMAT, VERSION, old)
 
 
 def from_document(document: Document, stored: Mapping[str, object], budget: int) -> Problem:
-    """The problem, validated anew.
+    """The problem, with every rule checked again.
 
-    ``stored`` holds the arrays that the document refers to. ``budget`` bounds the entries of arrays that a
-    problem lays out anew in each layer: by sharing, a small file could ask for more than any memory.
+    ``stored`` holds the arrays that the document refers to. ``budget`` bounds the entries of arrays that every layer
+    needs a copy of: otherwise a small file could ask for any amount of memory by sharing one array many times.
     """
     reader = _Reader(stored, budget)
     top = checked.mapping(document, "$", _TOP_KEYS, _OPTIONAL_KEYS)
@@ -205,11 +204,11 @@ def from_document(document: Document, stored: Mapping[str, object], budget: int)
         **last,
         **centers,
     )
-    return replace(problem, seals=())  # nobody else holds what was just read
+    return replace(problem, seals=())  # nobody else has these arrays
 
 
 class _Reader:
-    """Turns the parts of a document into what ``from_arrays`` takes; one stored array, one object."""
+    """Turns the parts of a document into arguments of ``from_arrays``; a stored array is read once."""
 
     def __init__(self, stored: Mapping[str, object], budget: int) -> None:
         self._stored, self._budget = stored, budget
@@ -252,7 +251,7 @@ class _Reader:
         }
 
     def rays(self, value: object, at: str) -> dict[str, Any]:
-        part = checked.mapping(value, at, _RAY_KEYS)
+        part = checked.mapping(value, at, ("center", "cost_features"))
         return {
             "center": self.array(part["center"], f"{at}.center", _INT),
             "center_cost_features": self.array(part["cost_features"], f"{at}.cost_features", _FLOAT, 2),
@@ -272,7 +271,7 @@ class _Reader:
         return list(zip(*tables, strict=True))
 
     def array(self, value: object, at: str, dtype: np.dtype[Any], ndim: int = 1) -> NDArray[Any]:
-        """A nested list, or what a reference stands for, of exactly this dtype and number of axes."""
+        """A nested list or a stored array, of exactly this dtype and number of axes."""
         if not isinstance(value, dict):
             return checked.converted(value, at, dtype, ndim)
         name = checked.mapping(value, at, ("array",))["array"]
@@ -283,14 +282,14 @@ class _Reader:
                 raise UnreadableFile("an array is missing", where=at, got=f"nothing is stored as {name!r}")
             self._arrays[name] = checked.converted(self._stored[name], f"$.arrays.{name}", dtype, ndim)
         array = self._arrays[name]
-        narrow = ndim == 2 and array.dtype == _FLOAT32  # tables are features, which may be stored so
+        narrow = ndim == 2 and array.dtype == _FLOAT32  # tables hold features, which may be stored in float32
         if (array.dtype != dtype and not narrow) or array.ndim != ndim:
             got = f"{array.dtype} with {array.ndim} axes where {dtype} with {ndim} is expected"
             raise UnreadableFile("an array is of the wrong kind", where=at, got=got)
         return array
 
     def _table(self, value: object, at: str) -> Features:
-        """A dense or a sparse table; sparse ones that are made of the same arrays are one object."""
+        """A dense or a sparse table; sparse tables of the same arrays are one object."""
         if not isinstance(value, dict) or "sparse" not in value:
             return self.array(value, at, _FLOAT, 2)
         at = f"{at}.sparse"
@@ -337,7 +336,7 @@ class _Reader:
 def _beyond(value: object) -> Beyond | None:
     if value is None:
         return None
-    part = checked.mapping(value, "$.beyond", _BEYOND_KEYS)
+    part = checked.mapping(value, "$.beyond", ("longest_row", "room"))
     longest = checked.finite(part["longest_row"], "$.beyond.longest_row")
     return Beyond(longest, checked.flag(part["room"], "$.beyond.room"))
 
@@ -345,22 +344,16 @@ def _beyond(value: object) -> Beyond | None:
 def _limit(value: object, i: int) -> Limit:
     at = f"$.limits[{i}]"
     part = checked.mapping(value, at, _LIMIT_KEYS)
-    numbers = {
-        key: checked.floating(part[key], f"{at}.{key}") for key in ("noise", "misspecification", "episode_noise")
-    }
+    scales = ("noise", "misspecification", "episode_noise", *(("norm",) if part["norm"] is not None else ()))
     bound, prior = part["bound"], part["prior"]
+    if prior is not None:
+        entries = enumerate(checked.sequence(prior, f"{at}.prior"))
+        prior = [checked.pair_of_reals(each, f"{at}.prior[{k}]") for k, each in entries]
+    read = checked.list_of_reals if isinstance(bound, list) else checked.floating
     return Limit(
         checked.string(part["name"], f"{at}.name"),
-        bound=checked.list_of_reals(bound, f"{at}.bound")
-        if isinstance(bound, list)
-        else checked.floating(bound, f"{at}.bound"),
-        norm=None if part["norm"] is None else checked.floating(part["norm"], f"{at}.norm"),
-        prior=None
-        if prior is None
-        else [
-            checked.pair_of_reals(each, f"{at}.prior[{k}]")
-            for k, each in enumerate(checked.sequence(prior, f"{at}.prior"))
-        ],
+        bound=read(bound, f"{at}.bound"),
+        prior=prior,
         features=checked.list_of_names(part["features"], f"{at}.features", columns=True),
-        **numbers,
+        **{key: checked.floating(part[key], f"{at}.{key}") for key in scales},
     )

@@ -1,4 +1,4 @@
-"""A step of a problem while a user's functions are asked about it: the arrays that it has, and what is added to them."""
+"""A step of a problem while a user's functions are asked about it: its arrays so far, and what is added to them."""
 
 from __future__ import annotations
 
@@ -140,6 +140,6 @@ def _span(begin: int, ends: list[int], i: int) -> range:
     return range(ends[i - 1] if i else begin, ends[i])
 
 
-def longer(array: Any, more: Sequence[Any]) -> Any:
+def longer(array: Any, more: Any) -> Any:
     """The array with more rows, read-only; without any, the array itself."""
     return freeze(np.concatenate([array, np.asarray(more, array.dtype)]) if len(more) else array)

@@ -1,8 +1,7 @@
-"""A table of features, one row per triplet: dense in float64 or float32, or sparse. What readers of any kind need.
+"""Reads a table of features: dense in float64 or float32, or sparse.
 
-Dense tables are computed with in float64. A float32 number is a float64 number too, so nothing is lost by reading it as
-one. But a whole table must not be converted at once: it was stored in float32 because there is no room for more. So
-tables are read in pieces, the same pieces for both kinds: a table gives the same bits however it is stored.
+All arithmetic is in float64. A table in float32 is converted a piece at a time, since there may be no room for all of
+it. Tables in float64 are read in the same pieces, so a table gives the same bits however it is stored.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _PIECE = 1 << 22  # numbers: large enough to be fast, small enough to be copied
 
 
 def pieces(x: FeatureArray) -> Iterator[tuple[slice, NDArray[np.float64]]]:
-    """Rows of a table (n, d) in float64, some at a time and without a copy where they are in float64 already."""
+    """The rows of a table (n, d) in float64, some at a time; copied only if they are stored in float32."""
     step = max(1, _PIECE // max(1, x.shape[1]))
     for first in range(0, len(x), step):
         rows = slice(first, first + step)
@@ -61,7 +60,7 @@ def row_norms(x: Features) -> NDArray[np.float64]:
 
 
 def largest_norm(x: Features) -> float:
-    """The length of the longest row, without one number per row in memory."""
+    """The length of the longest row, without an array of all lengths."""
     if isinstance(x, SparseRows):
         return float(x.norms().max())
     return max(float(np.sqrt(np.einsum("ij,ij->i", piece, piece).max())) for _, piece in pieces(x))
@@ -80,7 +79,7 @@ def row_distances(x: Features, some: NDArray[Any], others: NDArray[Any]) -> NDAr
 
 def rows_equal_to(x: Features, row: NDArray[np.float64]) -> NDArray[np.bool_]:
     """(rows,) True where a row is this one (d,)."""
-    if isinstance(x, SparseRows):  # a difference of exactly zero: the row's entries agree, and it has all of them
+    if isinstance(x, SparseRows):  # its entries agree with the row's, and it has all that are not zero
         agree = np.bincount(x.row_of_entries(), x.values == row[x.columns], len(x)) == np.diff(x.indptr)
         held = np.bincount(x.row_of_entries(), row[x.columns] != 0.0, len(x)) == np.count_nonzero(row)
         return np.asarray(agree & held)

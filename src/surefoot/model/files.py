@@ -1,9 +1,9 @@
-"""Save and load a problem: JSON (``.json``) for small ones, an archive of arrays (``.npz``) for large ones, a folder of
-arrays (``.problem``) for those that are larger than memory.
+"""Saves and loads a problem: JSON (``.json``) if it is small, an archive of arrays (``.npz``) if it is large, a folder
+of arrays (``.problem``) if it is larger than memory.
 
-All hold the same document (:mod:`surefoot.model.document`, ``problem.schema.json``). Round trips are exact,
-arrays that layers share come back shared, a write replaces the file at once or not at all, and a file that
-is truncated, corrupted, hostile or too new is refused without running or unfolding anything in it.
+All hold the same document (:mod:`surefoot.model.document`, ``problem.schema.json``). Round trips are exact, layers
+that share arrays still do, and a write replaces the whole file or nothing. A file that is truncated, corrupted,
+hostile or too new is refused; nothing in it is run or unpacked.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from importlib import resources
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -31,14 +30,14 @@ from surefoot.storage import archive as npz
 from surefoot.storage import disk, documents, raw_arrays
 from surefoot.storage.disk import FileLayer
 
-_RESTORE = "Restore it from a copy, or save it anew."
+_RESTORE = "Restore it from a copy, or save it again."
 _LEAST_BUDGET = 1 << 20
-_JSON_ENTRIES = 200_000  # of arrays; a larger problem is kept as .npz
-_HASHED = 1 << 20  # numbers at a time: float32 becomes float64 to be hashed
+_JSON_ENTRIES = 200_000  # of arrays; a larger problem is saved as .npz
+_HASHED = 1 << 20  # numbers at a time, converted to float64
 
 
 def save_problem(problem: Problem, path: Path, layer: FileLayer | None = None) -> Path:
-    """Write the problem to ``path`` in the format of its suffix, whole or not at all; returns ``path``."""
+    """Write the problem in the format of the path's suffix, whole or not at all; returns the path."""
     if _suffix(path) == ".problem":
         _save_folder(to_document(problem), path, layer)
         return path
@@ -47,9 +46,9 @@ def save_problem(problem: Problem, path: Path, layer: FileLayer | None = None) -
 
 
 def load_problem(path: Path, mapped: bool = False) -> Problem:
-    """Read what :func:`save_problem` wrote, every rule checked anew; anything else raises UnreadableFile.
+    """Read what :func:`save_problem` wrote, and check every rule again; anything else raises UnreadableFile.
 
-    ``mapped``: arrays of a ``.problem`` stay on the disk.
+    ``mapped``: the arrays of a ``.problem`` stay on disk.
     """
     if mapped and _suffix(path) != ".problem":
         fix = "Save the problem as NAME.problem."
@@ -62,7 +61,7 @@ def load_problem(path: Path, mapped: bool = False) -> Problem:
 
 
 def write_document(path: Path, document: Document, layer: FileLayer | None = None) -> None:
-    """Write a document with arrays in it, in the format of the path's suffix, whole or not at all."""
+    """Write a document that contains arrays, in the format of the path's suffix, whole or not at all."""
     write = _as_json if _suffix(path) == ".json" else _as_archive
     data = write(document)
     with disk.writing(path):
@@ -75,14 +74,14 @@ Stored = tuple[Document, Mapping[str, object], int]
 
 @contextmanager
 def opened_document(path: Path, check: Callable[[object], Document]) -> Iterator[Stored]:
-    """What :func:`write_document` wrote; whatever is wrong with it is an UnreadableFile that names the file.
+    """Opens what :func:`write_document` wrote; whatever is wrong with it is an UnreadableFile that names the file.
 
-    ``check``: the document if it is of the format and version that are read; it is asked before anything else.
+    ``check`` is called first: it returns the document if its format and version can be read.
     """
     suffix = _suffix(path)
     if suffix == ".problem":
         raise InvalidInput("a world is saved as .json or .npz", got=repr(path.name))
-    if path.exists() and not path.is_file():  # a pipe or device might never end
+    if path.exists() and not path.is_file():  # reading a pipe or device may never end
         raise UnreadableFile("not a regular file", where=str(path), fix="Give the path of a saved file.")
     with _naming(path), (_opened_json if suffix == ".json" else _opened_archive)(path, check) as found:
         yield found
@@ -90,7 +89,7 @@ def opened_document(path: Path, check: Callable[[object], Document]) -> Iterator
 
 @contextmanager
 def _naming(path: Path) -> Iterator[None]:
-    """Whatever is wrong with a file is an UnreadableFile that names it."""
+    """Turns whatever is wrong with a file into an UnreadableFile that names it."""
     try:
         yield
     except (UnreadableFile, InvalidInput) as error:
@@ -100,37 +99,29 @@ def _naming(path: Path) -> Iterator[None]:
     except RecursionError:
         raise UnreadableFile("the file is nested too deeply", where=str(path), fix=_RESTORE) from None
     except MemoryError:
-        fix = "Load it where more memory is free."
+        fix = "Load it on a machine with more free memory."
         raise UnreadableFile("the file does not fit in memory", where=str(path), fix=fix) from None
 
 
 def file_for(problem: Problem, stem: str) -> str:
-    """A file's name: text while it is small, for people to read."""
+    """The name of the problem's file: JSON, which people can read, while it is small."""
     layers = problem.graph.layers
     entries = sum(y.cost_features.size + y.transition_features.size + 2 * y.n_edges for y in layers)
     return f"{stem}.json" if entries <= _JSON_ENTRIES else f"{stem}.npz"
 
 
-def schema() -> dict[str, Any]:
-    """The JSON Schema (draft 2020-12) of the document in both formats."""
-    found: dict[str, Any] = documents.parse_json(
-        resources.files("surefoot.model").joinpath("problem.schema.json").read_bytes()
-    )
-    return found
-
-
 def digest(problem: Problem) -> str:
-    """sha256, in hex, of the declared content: arrays with dtype and shape, labels, limits, flags.
+    """A sha256, in hex, of what is declared: arrays with dtype and shape, labels, limits, flags.
 
-    It depends neither on the file format nor on which arrays are shared objects, nor on whether features are stored
-    in float32 or the same numbers in float64.
+    It does not depend on the file format, on which arrays are shared, or on whether features are stored in float32 or
+    as the same numbers in float64.
     """
     document = to_document(problem)
     del document["format"], document["version"]
     for layer in document["layers"]:
         if layer["transition_features"] is None:
             layer["transition_features"] = layer["cost_features"]
-    known: dict[int, list[object]] = {}  # the document keeps the arrays alive, so ids stay theirs
+    known: dict[int, list[object]] = {}  # the document keeps the arrays alive, so ids stay valid
 
     def fingerprint(array: NDArray[Any]) -> list[object]:
         if id(array) not in known:
@@ -160,7 +151,7 @@ def _suffix(path: Path) -> str:
 
 
 def _as_json(document: Document) -> bytes:
-    """Arrays in place as nested lists; those used more than once in a table at the end."""
+    """Arrays in place, as nested lists; arrays used more than once in a table at the end."""
     uses = Counter(map(id, arrays_in(document)))
     arrays = {id(array): array for array in arrays_in(document)}
     if 2 * sum(array.size for array in arrays.values()) > documents.MAX_BYTES:  # each number takes two bytes or more
@@ -188,7 +179,7 @@ def _as_archive(document: Document) -> Callable[[BinaryIO], None]:
 
 
 def _save_folder(document: Document, path: Path, layer: FileLayer | None) -> None:
-    """No digest is written: to compute one takes longer than to write the arrays, whose checksums are in the header."""
+    """No digest is written, since that would take longer than writing the arrays; the header has their checksums."""
     arrays = {id(array): array for array in arrays_in(document)}
     names = {key: f"a{i}" for i, key in enumerate(arrays)}
 
@@ -199,7 +190,7 @@ def _save_folder(document: Document, path: Path, layer: FileLayer | None) -> Non
 
 
 def _checked_text(document: Document, write_array: Callable[[Any], object], suffix: str) -> bytes:
-    """JSON with a line for each entry and layer; refused if it could not be loaded."""
+    """JSON with a line for each entry and layer; an error if it could not be loaded again."""
 
     def line(value: object) -> str:
         return json.dumps(value, default=write_array, ensure_ascii=False, allow_nan=False)
@@ -218,8 +209,8 @@ def _checked_text(document: Document, write_array: Callable[[Any], object], suff
     except UnicodeEncodeError:
         raise InvalidInput(
             "a label or name holds half a character",
-            got="a surrogate code point, which files cannot hold",
-            fix="Use complete characters in labels and limits' names.",
+            got="a surrogate code point, which a file cannot hold",
+            fix="Use complete characters in labels and in the names of limits.",
         ) from None
     if documents.too_large(data):
         raise _too_large(suffix)
@@ -269,7 +260,7 @@ def _load_folder(path: Path, mapped: bool) -> Problem:
 
 
 def problem_from(document: Document, stored: Mapping[str, object], size: int) -> Problem:
-    """The problem in a document; its digest, where it has one, must be right."""
+    """The problem in a document; if the document has a digest, it must be right."""
     problem = from_document(document, stored, max(size, _LEAST_BUDGET))
     expected = document.get("digest")
     if "digest" in document and expected != problem.digest:

@@ -1,8 +1,7 @@
-"""Lay the user's CSR arrays into a layered graph without converting them.
+"""Makes a layered graph of the user's CSR arrays.
 
 Each argument is one ``numpy`` array, used by all steps, or a list of H-1 arrays; features may be sparse matrices.
-Arrays are taken as they are: of the right kind and C-contiguous, or refused. A silent conversion would copy gigabytes.
-Small arrays were copied before (:mod:`surefoot.model.seals`).
+Arrays are never converted, which could copy gigabytes: one of another kind, or not C-contiguous, is refused.
 """
 
 from __future__ import annotations
@@ -27,13 +26,13 @@ from surefoot.model.graph import (
     LayeredGraph,
     Terminal,
     freeze,
-    made_once,
     rows_of_pairs,
 )
 from surefoot.model.labels import shown
 from surefoot.model.naming import Naming, naming_of
 from surefoot.model.outline import FallbackChoice, Outline
 from surefoot.model.seals import Seal, taken_over
+from surefoot.model.sharing import made_once
 from surefoot.model.sparse_rows import SparseRows, Taker
 
 PerLayer = NDArray[Any] | Sequence[NDArray[Any]]
@@ -61,7 +60,7 @@ _OTHERS = (*_OF_LAYERS[:4], "terminal_reward", "terminal_has_cost", "row_ptr")
 def outline_of_arrays(
     horizon: int, start: object, given: Mapping[str, Any], beyond: Beyond | None
 ) -> tuple[Outline, tuple[Seal, ...]]:
-    """The graph that the arguments of ``from_arrays`` describe, by name, and the seals of what was not copied."""
+    """The graph that the arguments of ``from_arrays`` describe, and the seals of the arrays that were not copied."""
     take = Taker()
     own, seals = taken_over(
         {
@@ -80,7 +79,7 @@ def outline_of_arrays(
 
 
 def per_layer(name: str, value: PerLayer | Tables, n_layers: int) -> list[Any]:
-    """The array of each step: the template n times, or the list as given."""
+    """The array of each step: one array n times, or the list as given."""
     if isinstance(value, (np.ndarray, SparseRows)):
         return [value] * n_layers
     if not isinstance(value, (list, tuple)):
@@ -92,11 +91,11 @@ def per_layer(name: str, value: PerLayer | Tables, n_layers: int) -> list[Any]:
 
 
 def taken(name: str, array: object, h: int | None = None) -> Any:
-    """The array itself if it has the right type, dtype, number of axes and layout; sparse features were checked."""
+    """The array, if it has the right type, dtype, number of axes and layout. Sparse features are checked elsewhere."""
     (kinds, ndim), where = _KINDS[name], "" if h is None else f"step {h}"
     if isinstance(array, SparseRows) and kinds is _FEATURE:
         return array
-    # Not a masked array or a matrix, which compute differently.
+    # A masked array or a matrix computes differently.
     if not isinstance(array, np.ndarray) or type(array) not in (np.ndarray, np.memmap):
         raise InvalidInput(f"{name} must be a numpy array", where=where, got=f"a {type(array).__name__}")
     if array.dtype not in kinds:
@@ -127,7 +126,7 @@ def claim(graph: LayeredGraph) -> None:
 def centers(
     center: PerLayer | None, cost_features: PerLayer | None, layers: Sequence[Layer]
 ) -> Sequence[Centers | None]:
-    """What is declared of rays, per step; ``center`` counts within each state's own actions."""
+    """The declared rays of each step; ``center`` counts within each state's own actions."""
     n = len(layers)
     if center is None:
         if cost_features is not None:
@@ -147,7 +146,7 @@ def centers(
 
 
 def build_layers(horizon: int, given: Mapping[str, Any]) -> list[Layer]:
-    """One layer per decision step, from the arguments by name; what steps share stays one array."""
+    """One layer per decision step, from the arguments by name; steps go on sharing arrays."""
     n, known = horizon - 1, dict[int, IntArray]()
     columns = {name: per_layer(name, given[name], n) for name in _OF_LAYERS}
     for name, otherwise in (("transition_features", columns["cost_features"]), ("row_ptr", [None] * n)):
@@ -162,15 +161,15 @@ def build_layers(horizon: int, given: Mapping[str, Any]) -> list[Layer]:
 
 
 def _check_alike(name: str, table: Features, first: Features, h: int) -> None:
-    """The features of all steps are of one kind and length."""
+    """All steps have features of the same kind and length."""
     _check_kind(name, table, first, f"step {h}")
     width, usual = table.shape[1], first.shape[1]
     if width != usual or width == 0:
         got = f"{width} columns where {usual or 'one or more'} are expected"
         raise InvalidInput(f"{name} has the wrong length", where=f"step {h}", got=got)
-    if table.dtype != first.dtype:  # put one after the other, the smaller kind would be copied into the larger
+    if table.dtype != first.dtype:  # laid end to end, the smaller ones would be converted
         where, got = f"steps 0 and {h}", f"{first.dtype} and {table.dtype}"
-        fix = "Store the features of all steps in one kind."
+        fix = "Use one dtype for all steps."
         raise InvalidInput(f"{name} has different dtypes", where=where, got=got, fix=fix)
 
 
@@ -209,31 +208,31 @@ def _layer(
     _check_length("reward", reward, pairs, "one row per pair", where)
     _check_length("transition_features", phi, len(successors), "one row per triplet", where)
     _check_length("forbidden", forbidden, len(state_ptr) - 1, "one row per state", where)
-    no_fallback = np.empty(0, np.int64)  # laid in by follow_fallback
+    no_fallback = np.empty(0, np.int64)  # follow_fallback finds it
     return Layer(state_ptr, pair_ptr, successors, reward, x, phi, no_fallback, rows, forbidden)
 
 
 def _rows(
     h: int, known: dict[int, IntArray], given: IntArray | None, pair_ptr: IntArray, triplets: int, x: Features
 ) -> IntArray:
-    """Whose the cost rows are: as given, else one per triplet or one per pair, whichever their number says."""
+    """The pair of each cost row: as given, else one row per triplet or per pair, whichever their number fits."""
     where, pairs = f"step {h}", len(pair_ptr) - 1
     if given is not None:
         row_ptr: IntArray = taken("row_ptr", given, h)
         _check_pointer("row_ptr", row_ptr, len(x), "cost rows (len(cost_features))", h)
         _check_length("row_ptr", row_ptr, pairs + 1, "pairs + 1", where)
-        if row_ptr is pair_ptr:  # rows that were given to pairs stay theirs, also where both counts agree
+        if row_ptr is pair_ptr:  # declared as rows of pairs, even where there are as many triplets
             row_ptr = known.setdefault(id(pair_ptr), row_ptr.copy())
         return rows_of_pairs(row_ptr, pair_ptr)
     if len(x) == triplets:
         return pair_ptr
-    fix = "Say with row_ptr which rows belong to which pair, if there are more."
+    fix = "If pairs have more rows, give row_ptr, which says whose each row is."
     _check_length("cost_features", x, pairs, f"one row per triplet ({triplets}) or one per pair", where, fix)
     return known.setdefault(-pairs, np.arange(pairs + 1))
 
 
 def per_step(name: str, value: object, horizon: int) -> list[BoolArray | None]:
-    """The array of each of all H steps: one for all, or a list with an array or None for each."""
+    """The array of each of the H steps, from one for all steps or a list with an array or None for each."""
     if value is None or isinstance(value, np.ndarray):
         return [value] * horizon
     if not isinstance(value, (list, tuple)) or len(value) != horizon:
@@ -243,7 +242,7 @@ def per_step(name: str, value: object, horizon: int) -> list[BoolArray | None]:
 
 
 def _forbidden_states(given: list[BoolArray | None], sizes: list[int], first: int = 0) -> list[BoolArray]:
-    """(S,) per step; the same empty mask for all steps of one size."""
+    """(S,) per step; steps without forbidden states share a mask."""
     none: dict[int, BoolArray] = {}
     return [
         none.setdefault(size, np.zeros(size, bool)) if mask is None else taken("forbidden", mask, h)
@@ -282,17 +281,17 @@ def build_terminal(layers: list[Layer], given: Mapping[str, Any]) -> Terminal:
 
 
 def _last_states(layers: list[Layer]) -> int:
-    """With a template, the last step has the template's states; otherwise the states that are reached."""
+    """The number of last states: where all steps share their arrays, that of any step; else as many as are reached."""
     last = layers[-1]
     if len(layers) > 1 and layers[0].successor is last.successor:
         return last.n_states
     n = max(0, int(last.successor.max(initial=-1)) + 1)
-    if n > len(last.successor):  # most likely a wrong number, and it may be larger than any memory
+    if n > len(last.successor):  # probably a wrong number, and the states may not fit in memory
         raise InvalidInput(
             "the number of last states is not clear",
             where=f"step {len(layers) - 1}",
             got=f"{len(last.successor)} successors, and one of them is state {n - 1}",
-            fix="Correct successors, or say with terminal_reward how many there are.",
+            fix="Correct successors, or give terminal_reward, one for each last state.",
         )
     return n
 
@@ -307,7 +306,7 @@ def _check_has_cost(has_cost: BoolArray, cost_features: Features | None) -> None
         ~has_cost & costed,
         "a terminal state without a cost has cost features",
         lambda i: f"last step, state number {i}",
-        "Make the row zero, or say that the state has a cost.",
+        "Set the row to zero, or declare that the state has a cost.",
     )
 
 
@@ -329,7 +328,7 @@ def start_indices(start: object, n_states: int) -> IntArray:
 
 
 def column_choice(fallback: PerLayer, layers: list[Layer], names: Naming) -> FallbackChoice:
-    """The fallback as the number of an action within each state's own list; -1 where it has none."""
+    """The fallback from an array: the number of its action within each state's own list, or -1."""
     columns: list[IntArray] = per_layer("fallback", fallback, len(layers))
     for h, (column, layer) in enumerate(zip(columns, layers, strict=True)):
         _check_length("fallback", taken("fallback", column, h), layer.n_states, "one entry per state", f"step {h}")
@@ -337,7 +336,7 @@ def column_choice(fallback: PerLayer, layers: list[Layer], names: Naming) -> Fal
     def choose(h: int, states: IntArray) -> IntArray:
         counts = np.diff(layers[h].state_ptr)
         outside = np.flatnonzero((columns[h] < NO_ACTION) | (columns[h] >= counts))
-        if len(outside):  # also where the fallback never comes: a wrong number is a mistake anywhere
+        if len(outside):  # a wrong number is a mistake even where the fallback never goes
             state = int(outside[0])
             raise InvalidInput(
                 "fallback's action does not exist",

@@ -1,4 +1,4 @@
-"""Find the layered graph that a user's functions describe, breadth first from the start states."""
+"""Finds the layered graph that a user's functions describe, breadth first from the start states."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from surefoot.model.rules import check_repeatable
 
 
 def start_labels(start: Label | list[Label]) -> list[Label]:
-    """One start state, or a list of several (a list is never a label, a tuple may be)."""
+    """The start states: one, or a list of several. (A list is never a label; a tuple may be one.)"""
     starts = start if isinstance(start, list) else [start]
     if not starts:
         raise InvalidInput("a problem needs a start state", got="start is an empty list")
@@ -74,12 +74,12 @@ def _numbered_in(found: dict[Label, int]) -> Callable[[Label], int]:
 
 
 class Explorer:
-    """Asks the user's functions, and checks each answer."""
+    """Calls the user's functions and checks each answer."""
 
     def __init__(self, given: Functions) -> None:
         self.given, self.by_pair = given, by_pair(given.cost_features, given.transition_features)
         if given.center_cost_features is not None and not (self.by_pair and given.center is not None):
-            fix = "Leave it out: with cost features of triplets those of the centre are asked for."
+            fix = "Leave it out: where cost features belong to triplets, those of the centre are used."
             raise InvalidInput("center_cost_features is for rays whose cost rows belong to actions", fix=fix)
         self._states = Register("state")
         self._actions = Register("action")
@@ -87,14 +87,14 @@ class Explorer:
         self._transition_dim: int | None = None
 
     def copy(self) -> Explorer:
-        """One that asks the same functions, and remembers labels for itself."""
+        """Another one for the same functions, which keeps its own record of labels."""
         other = copy(self)
         other._states, other._actions = self._states.copy(), self._actions.copy()
         return other
 
     @property
     def cost_dim(self) -> int:
-        """The length of cost features, once some were asked for; of transition features likewise."""
+        """The length of the cost features, 0 before any were asked for."""
         return self._cost_dim or 0
 
     @property
@@ -103,7 +103,7 @@ class Explorer:
 
     @property
     def rows_at_zero(self) -> bool:
-        """Rays have cost rows of their own at intensity 0; else those of their centre's pair."""
+        """True if rays have their own cost rows at intensity 0; otherwise they have those of their centre."""
         return not self.by_pair or self.given.center_cost_features is not None
 
     # --- what a step becomes ----------------------------------------------------------------------------
@@ -153,10 +153,9 @@ class Explorer:
         """The rays of a step with what was drafted (spec 9)."""
         if self.given.center is None:
             return None
-        pair, at_zero = np.zeros(0, np.int64), np.zeros((0, self.cost_dim))
-        if draft.rays is not None:
-            pair, at_zero = draft.rays.center, draft.rays.cost_features
-        return Centers(longer(pair, draft.center), longer(at_zero, draft.x0) if self.rows_at_zero else None)
+        old = draft.rays or Centers(np.zeros(0, np.int64), np.zeros((0, self.cost_dim)))
+        at_zero = longer(old.cost_features, draft.x0) if self.rows_at_zero else None
+        return Centers(longer(old.center, draft.center), at_zero)
 
     # --- what a state has -------------------------------------------------------------------------------
 
@@ -169,7 +168,7 @@ class Explorer:
         return found
 
     def pair(self, h: int, s: Label, a: Label, actions: list[Label]) -> Drafted:
-        """All that is declared of an action."""
+        """Everything that is declared about an action."""
         own, number = self.successors_of(h, s, a), self.center_of(h, s, a, actions)
         middle = a if number is None else actions[number]
         after = self._joined(h, s, a, middle, own)
@@ -182,11 +181,11 @@ class Explorer:
         phi = list[FloatArray]()
         for k, s2 in enumerate(after if self.given.transition_features is not None else ()):
             row = self.transition_features_of(h, s, a if k < len(own) else middle, s2)
-            phi.append(row if k < len(own) else np.zeros_like(row))  # only its centre leads there: at intensity 1 never
+            phi.append(row if k < len(own) else np.zeros_like(row))  # at full intensity the action never leads there
         return Drafted(self.reward_of(h, s, a), after, x, phi, NO_CENTER if number is None else number, x0)
 
     def last(self, h: int, s: Label) -> tuple[float, FloatArray | None]:
-        """Reward and cost features of a state of the last step; None: it has no cost."""
+        """Reward and cost features of a state of the last step; None if it has no cost."""
         reward, features, where = self.given.terminal_reward, self.given.terminal_cost_features, _place(h, s)
         x = None if features is None else call("terminal_cost_features", features, s)
         return (
@@ -195,7 +194,7 @@ class Explorer:
         )
 
     def forbids(self, h: int, s: Label) -> bool:
-        """True if the state must not be entered."""
+        """True if entering the state is forbidden."""
         if self.given.forbidden is None:
             return False
         answer: Any = call("forbidden", self.given.forbidden, h, s)
@@ -204,11 +203,11 @@ class Explorer:
         return bool(answer)
 
     def fallback_of(self, h: int, s: Label, actions: Sequence[Label]) -> int:
-        """The number of the fallback's action in a state, NO_ACTION where it has none."""
+        """The number of the fallback's action in a state, or NO_ACTION."""
         try:
             action = call("fallback", self.given.fallback, h, s)
         except LookupError:
-            return NO_ACTION  # a table without an entry here: the caller says where the fallback leaks
+            return NO_ACTION  # a table without an entry here; the caller reports it
         for number, candidate in enumerate(actions):
             if same_label(candidate, action):
                 return number
@@ -222,7 +221,7 @@ class Explorer:
         )
 
     def center_of(self, h: int, s: Label, a: Label, actions: list[Label]) -> int | None:
-        """The number of the action that a is at intensity 0, None where it has no intensity."""
+        """The number of the action's centre; None if the action has no intensity."""
         if self.given.center is None:
             return None
         answer: Any = call("center", self.given.center, h, s, *([a] if self._by_action else []))
@@ -235,16 +234,16 @@ class Explorer:
             "the centre is no action of the state",
             where=_place(h, s, a),
             got=f"center returns {shown(answer)}",
-            fix=f"Actions there: {', '.join(map(repr, actions[:12]))}; None is for an action without an intensity.",
+            fix=f"Actions there: {', '.join(map(repr, actions[:12]))}. Return None for an action without an intensity.",
         )
 
     @cached_property
     def _by_action(self) -> bool:
-        """The centre is a function of (h, s, a), not of (h, s): read from its signature."""
+        """True if the signature says that the centre is a function of (h, s, a), not of (h, s)."""
         return self.given.center is not None and takes(self.given.center, 3)
 
     def support_of(self, h: int, s: Label, a: Label) -> list[Label]:
-        """What may follow an action, at whatever intensity."""
+        """What may follow an action at any intensity."""
         own = self.successors_of(h, s, a)
         if self.given.center is None:
             return own
@@ -253,7 +252,7 @@ class Explorer:
         return self._joined(h, s, a, a if number is None else actions[number], own)
 
     def _joined(self, h: int, s: Label, a: Label, middle: Label, own: list[Label]) -> list[Label]:
-        """An action's own successors, then those that only its centre has (spec 9)."""
+        """An action's own successors, and after them those that only its centre has (spec 9)."""
         if same_label(middle, a):
             return own
         return own + [s2 for s2 in self.successors_of(h, s, middle) if s2 not in own]
@@ -308,7 +307,7 @@ def _place(*place: Label) -> str:
 
 
 def policy_choice(explorer: Explorer, layers: Sequence[Layer], naming: Naming) -> FallbackChoice:
-    """Ask the fallback only in states that it can reach."""
+    """The fallback from a function, which is called only in states that the fallback can reach."""
 
     def chosen(h: int, state: int) -> int:
         own = layers[h].pairs_of(state)

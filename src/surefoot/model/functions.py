@@ -1,4 +1,4 @@
-"""What a user declares by functions, and how these are called: an error in one of them says which call it was."""
+"""The functions that a user declares a problem with, and how to call them so that an error names the call."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def check_function(name: str, given: object) -> None:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Functions:
-    """What a user declares by functions; each as in :meth:`surefoot.Problem.from_functions`."""
+    """A declaration by functions, as in :meth:`surefoot.Problem.from_functions`."""
 
     actions: Actions
     successors: Successors
@@ -43,7 +43,7 @@ class Functions:
     terminal_cost_features: Callable[[Label], ArrayLike | None] | None = None
     forbidden: Forbidden | None = None
     center: Center | None = None
-    center_cost_features: Callable[[int, Label, Label], ArrayLike] | None = None  # with cost rows of pairs alone
+    center_cost_features: Callable[[int, Label, Label], ArrayLike] | None = None  # only if cost rows belong to pairs
 
     def __post_init__(self) -> None:
         for each in fields(self):
@@ -53,9 +53,9 @@ class Functions:
 
 
 def by_pair(cost_features: CostFeatures, transition_features: Features | None) -> bool:
-    """True when the cost's features are a function of (h, s, a) alone: one row per pair (spec 9).
+    """True if the cost features are a function of (h, s, a): then rows belong to pairs (spec 9).
 
-    Read from the signature; a function that may be called with four arguments is called with four.
+    Decided by the signature: a function that can take four arguments gets four.
     """
     if takes(cost_features, 4, unknown=True):
         return False
@@ -64,19 +64,19 @@ def by_pair(cost_features: CostFeatures, transition_features: Features | None) -
         raise InvalidInput(
             "cost_features takes the wrong number of arguments",
             got=f"cost_features{signature}",
-            fix="Write it as a function of (h, s, a, s2), or of (h, s, a) for a cost that does not depend on s2.",
+            fix="Write a function of (h, s, a, s2), or of (h, s, a) if the cost does not depend on s2.",
         )
     if transition_features is None:
         raise InvalidInput(
             "transition_features are missing",
-            got=f"cost_features{signature} does not know the next state, so transitions cannot use it",
+            got=f"cost_features{signature} does not take the next state, so transitions cannot use it",
             fix="Give transition_features, a function of (h, s, a, s2).",
         )
     return True
 
 
 def takes(function: Callable[..., Any], n: int, *, unknown: bool = False) -> bool:
-    """May the function be called with so many arguments? ``unknown`` where it does not say."""
+    """Can the function be called with n arguments? ``unknown`` is the answer if it has no signature."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):  # some builtins
@@ -89,7 +89,7 @@ def takes(function: Callable[..., Any], n: int, *, unknown: bool = False) -> boo
 
 
 def call(name: str, function: Callable[..., Result], *arguments: object) -> Result:
-    """Call a user's function; a note on its errors says which call it was."""
+    """Call a user's function; if it fails, a note on the error says which call it was."""
     try:
         return function(*arguments)
     except Exception as error:
@@ -98,7 +98,7 @@ def call(name: str, function: Callable[..., Result], *arguments: object) -> Resu
 
 
 def call_for_list(name: str, function: Callable[..., object], where: str, *arguments: object) -> list[Label]:
-    """The labels that a user's function returns, in its order; anything without an order is refused."""
+    """The labels that a user's function returns, in order; anything without an order is refused."""
     given: Any = call(name, function, *arguments)
     fix = ""
     if isinstance(given, (set, frozenset)):
@@ -106,7 +106,7 @@ def call_for_list(name: str, function: Callable[..., object], where: str, *argum
     elif isinstance(given, Mapping):
         fix = "Its values would be ignored: give a list of its keys."
     elif isinstance(given, (str, bytes)) or not _has_entries(given):
-        fix = "Put a single label into a list, too."
+        fix = "Put a single label into a list as well."
     if fix:
         raise InvalidInput(f"{name} must return a list", where=where, got=shown(given), fix=fix)
     return call(name, lambda *_: list(given), *arguments)  # a generator runs only here

@@ -7,19 +7,19 @@ A *pair* is a state with one of its actions; an *edge* is a pair with one of its
     edges of pair p    pair_ptr[p]  : pair_ptr[p+1]
     cost rows of p     row_ptr[p]   : row_ptr[p+1]
 
-A *cost row* is a feature vector whose cost has to keep the limits. Where each triplet has its own, ``row_ptr`` is the
-very object ``pair_ptr``, and row e belongs to edge e. Else rows belong to the pair: one, if the cost does not depend on
-the successor, or several, all of which have to keep the limits (spec 9).
+A *cost row* is a feature vector whose cost must keep the limits. If each triplet has its own, ``row_ptr`` is the same
+object as ``pair_ptr``, and row e belongs to edge e. Otherwise rows belong to the pair: one if the cost does not depend
+on the successor, or several, all of which must keep the limits (spec 9).
 
 Letters in the shapes: S states, N pairs, E edges, R cost rows of the layer, S' states of the next layer, dc and dp the
 lengths of cost and transition features, m limits, H layers (H-1 of them with decisions).
-Layers may hold the very same array objects; what is the same object is computed and stored once.
+Layers may share array objects; whatever depends on a shared array is computed and stored once.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, TypeVar
@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.model.features import Features, largest_norm, row_distances, row_norms
-from surefoot.model.sparse_rows import SparseRows, arrays_of, stacked
+from surefoot.model.sparse_rows import SparseRows, arrays_of
 
 IntArray = NDArray[np.integer[Any]]
 FloatArray = NDArray[np.float64]
@@ -36,13 +36,11 @@ BoolArray = NDArray[np.bool_]
 
 
 AnyArray = TypeVar("AnyArray", bound=NDArray[Any] | SparseRows)
-Made = TypeVar("Made")
 
 NO_ACTION = -1  #: where the fallback does not go, and where nothing is certified
-PART = 1 << 20  #: rows of a layer that is looked at part by part
-NO_ROW = -1  #: of a pair with several cost rows: none of them is the row of what was measured
-#: in a graph that grows, of every layer but the first: the state, and its pair, for all that is not expanded
-OUTSIDE = 0
+PART = 1 << 20  #: rows of a layer that are processed at a time
+NO_ROW = -1  #: for a pair with several cost rows, none of which is the one that was measured
+OUTSIDE = 0  #: in every layer but the first of a growing graph: the state, and its pair, for all that is not expanded
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,13 +54,8 @@ class Layer:
     cost_features: Features  # (R, dc)
     transition_features: Features  # (E, dp); the same object as cost_features when shared
     fallback: IntArray  # (S,)   the fallback's pair, NO_ACTION where the fallback never goes
-    row_ptr: IntArray  # (N+1,) int64; the very object pair_ptr where each triplet has a row of its own
+    row_ptr: IntArray  # (N+1,) int64; the same object as pair_ptr if each triplet has its own row
     forbidden: BoolArray  # (S,)   states that must not be entered
-
-    def with_features(self, reward: FloatArray, cost_features: Features, transition_features: Features) -> Layer:
-        """The layer with other rewards and features."""
-        own = {"reward": reward, "cost_features": cost_features, "transition_features": transition_features}
-        return Layer(**{**vars(self), **own})
 
     @property
     def n_states(self) -> int:
@@ -82,16 +75,16 @@ class Layer:
 
     @property
     def per_triplet(self) -> bool:
-        """True when each triplet has its own cost row; else the rows belong to the pairs."""
+        """True if each triplet has its own cost row; otherwise rows belong to pairs."""
         return self.row_ptr is self.pair_ptr
 
     @property
     def several_rows(self) -> bool:
-        """True when some pair has several cost rows of its own: then a measured cost needs its exact features."""
+        """True if some pair has several cost rows: then a measured cost must come with its exact features."""
         return not self.per_triplet and self.n_rows > self.n_pairs
 
     def rows_of(self, edge: int) -> slice:
-        """The cost rows of an edge: that of the triplet, or all of its pair."""
+        """The cost rows of an edge: its own, or all rows of its pair."""
         if self.per_triplet:
             return slice(edge, edge + 1)
         return self.own_rows(owner(self.pair_ptr, edge))
@@ -113,12 +106,12 @@ class Layer:
         return self.successor[self.pair_ptr[pair] : self.pair_ptr[pair + 1]]
 
     def edge_to(self, pair: int, state: int) -> int | None:
-        """The edge of a pair that leads to a state of the next layer; None without one."""
+        """The edge of a pair that leads to a state of the next layer; None if there is none."""
         found = np.flatnonzero(self.successors_of(pair) == state)
         return int(self.pair_ptr[pair]) + int(found[0]) if len(found) else None
 
     def row_of(self, edge: int) -> int:
-        """The cost row of what is measured on an edge: that of the triplet, or the pair's only one, else NO_ROW."""
+        """The cost row that is measured on an edge: its own, or the only one of its pair; else NO_ROW."""
         own = self.rows_of(edge)
         return own.start if own.stop - own.start == 1 else NO_ROW
 
@@ -127,7 +120,7 @@ class Layer:
         return np.searchsorted(self.row_ptr, rows, side="right") - 1
 
     def worst_of_edges(self, by_row: FloatArray) -> FloatArray:
-        """(E, m) of numbers of the cost rows (R, m): that of the triplet's row, or the largest of its pair's rows."""
+        """(E, m) from numbers of the cost rows (R, m): that of the edge's own row, or the largest of its pair's."""
         if self.per_triplet:
             return by_row
         worst = np.maximum.reduceat(by_row, self.row_ptr[:-1], axis=0)
@@ -147,18 +140,17 @@ class Layer:
         return np.repeat(np.arange(self.n_pairs, dtype=np.int64), np.diff(self.pair_ptr))
 
     def arrays(self) -> Iterator[NDArray[Any]]:
-        """Every array, as often as it is used."""
+        """Every array, as many times as it is used."""
         for table in vars(self).values():
             yield from arrays_of(table)
 
     def parts(self, rows: int) -> Iterator[tuple[slice, slice, slice, Layer]]:
-        """The layer in parts of so many cost rows and edges, or one state with more: its states, its pairs, its cost
-        rows, and itself, with pairs, edges and rows counted from the part's own first."""
+        """The layer in parts of about so many cost rows and edges, at least a state each (see :meth:`part`)."""
         for first, end in self.cuts(rows):
             yield self.part(first, end)
 
     def cuts(self, rows: int) -> Iterator[tuple[int, int]]:
-        """The states first … end-1 of each of these parts; little is looked at beyond where they begin and end."""
+        """Where the states of each of these parts begin and end; only a few entries of the pointers are read."""
         state_ptr, *pointers = map(np.asarray, (self.state_ptr, self.pair_ptr, self.row_ptr))
         first, n = 0, self.n_states
         while first < n:
@@ -172,7 +164,8 @@ class Layer:
             first = end
 
     def part(self, first: int, end: int) -> tuple[slice, slice, slice, Layer]:
-        """The states first … end-1: their numbers, those of their pairs and cost rows, and the layer that they are."""
+        """The numbers of states first … end-1, of their pairs and of their cost rows; and the layer of these states
+        alone, whose pairs, edges and rows are numbered from 0."""
         pairs = slice(int(self.state_ptr[first]), int(self.state_ptr[end]))
         edges, rows = (slice(int(p[pairs.start]), int(p[pairs.stop])) for p in (self.pair_ptr, self.row_ptr))
         pair_ptr = _cut(self.pair_ptr, slice(pairs.start, pairs.stop + 1)) - edges.start
@@ -217,26 +210,26 @@ def _begin(pointer: IntArray, state_ptr: IntArray, state: int) -> int:
 
 
 def _cut(table: Any, part: slice) -> Any:
-    """Some rows, not as a mapping: numpy takes longer for a part of one than for the rest of a step."""
+    """Some rows; of a mapped array as a plain one, since numpy is slow to slice a mapping."""
     return table[part] if isinstance(table, SparseRows) else np.asarray(table)[part]
 
 
 @dataclass(frozen=True, eq=False)
 class Rays:
-    """Actions of a layer with an intensity: what they are at intensity 0 (spec 9, surefoot.model.rays)."""
+    """The actions of a layer at intensity 0 (spec 9, surefoot.model.rays); those without an intensity as they are."""
 
-    center: IntArray  # (N,) the pair that each is at intensity 0; -1 for an action without one
-    cost_features: FloatArray  # (R, dc) at intensity 0; of an action without one its own
-    transition_features: FloatArray  # (E, dp) likewise
+    center: IntArray  # (N,) the pair that each becomes; -1 for an action without an intensity
+    cost_features: FloatArray  # (R, dc)
+    transition_features: FloatArray  # (E, dp)
 
     def reward(self, layer: Layer) -> FloatArray:
-        """(N,) likewise."""
+        """(N,)"""
         return np.asarray(layer.reward[np.where(self.center < 0, np.arange(layer.n_pairs), self.center)])
 
 
 @dataclass(frozen=True, eq=False)
 class Terminal:
-    """The last layer: a reward and, optionally, a cost, both of the state alone."""
+    """The last layer: its states have a reward and perhaps a cost."""
 
     reward: FloatArray  # (S,)    in [0, 1]
     cost_features: Features | None  # (S, dc) or None; rows without a cost are zero
@@ -256,14 +249,14 @@ class Terminal:
 
 @dataclass(frozen=True, eq=False)
 class Anchors:
-    """Features whose costs are known (the paper's φ(s⁰,a⁰,s⁰′) and c⁰, ass:knownseedsubgraph), n ≥ 1 of one step.
+    """Features of a step whose costs are known (the paper's φ(s⁰,a⁰,s⁰′) and c⁰, ass:knownseedsubgraph), n ≥ 1.
 
-    The first is the one that slacks and the paper's constants refer to.
+    Slacks and the paper's constants refer to the first one.
     """
 
     features: FloatArray  # (n, dc)
     cost: FloatArray  # (n, m)
-    tolerance: FloatArray  # (n, m)  by how much a cost may be off beside the misspecification
+    tolerance: FloatArray  # (n, m)  how far a cost may be off, in addition to the misspecification
 
     def __len__(self) -> int:
         return len(self.features)
@@ -275,10 +268,10 @@ class Anchors:
 
 @dataclass(frozen=True)
 class Beyond:
-    """What is known of the states that a growing graph does not hold (spec 9)."""
+    """What is known about the states that a growing graph does not hold (spec 9)."""
 
-    longest_row: float  # no cost row is longer, theirs included
-    room: bool  # False once the budget of states is spent: nothing is hoped of them any more
+    longest_row: float  # no cost row is longer, not even theirs
+    room: bool  # False once the budget of states is spent: then nothing is hoped of them
 
 
 @dataclass(frozen=True, eq=False)
@@ -289,15 +282,15 @@ class LayeredGraph:
     terminal: Terminal
     starts: IntArray  # (n,) states of layer 0, in declaration order
     anchors: tuple[Anchors | None, ...]  # H
-    beyond: Beyond | None = None  # of a graph that grows; state OUTSIDE stands for it
-    rays: tuple[Rays, ...] = ()  # H-1, or none where no action has an intensity
+    beyond: Beyond | None = None  # of a graph that grows, in which state OUTSIDE stands for all other states
+    rays: tuple[Rays, ...] = ()  # H-1, or none if no action has an intensity
 
     @property
     def horizon(self) -> int:
         return len(self.layers) + 1
 
     def arrays(self) -> Iterator[NDArray[Any]]:
-        """Every array of every layer, as often as it is used."""
+        """Every array of every layer, as many times as it is used."""
         for layer in self.layers:
             yield from layer.arrays()
         for table in vars(self.terminal).values():
@@ -313,12 +306,12 @@ class LayeredGraph:
 
     @property
     def shared_features(self) -> bool:
-        """True when transitions use the cost features themselves, as in the paper."""
+        """True if the transition features are the cost features, as in the paper."""
         return all(lay.transition_features is lay.cost_features for lay in self.layers)
 
     @cached_property
     def several_rows(self) -> bool:
-        """True when some pair has several cost rows of its own."""
+        """True if some pair has several cost rows."""
         return any(layer.several_rows for layer in self.layers)
 
     def n_states(self, h: int) -> int:
@@ -329,7 +322,7 @@ class LayeredGraph:
         return self.layers[h].forbidden if h < len(self.layers) else self.terminal.forbidden
 
     def known_forbidden(self, h: int) -> BoolArray:
-        """(S,) likewise, without the state that stands for what is not expanded: nothing is known against that."""
+        """(S,) the same without the state that stands for what is not expanded, which is not known to be forbidden."""
         mask = self.forbidden(h)
         if self.beyond is not None and h > 0:
             mask = mask.copy()
@@ -338,18 +331,18 @@ class LayeredGraph:
 
     @cached_property
     def n_all_states(self) -> int:
-        """The states of all layers together; those that stand for what is outside do not count."""
+        """How many states all layers have, not counting those that stand for what is outside."""
         outside = 0 if self.beyond is None else self.horizon - 1
         return sum(self.n_states(h) for h in range(self.horizon)) - outside
 
     def expanded(self, h: int) -> BoolArray:
-        """(N,) pairs all of whose successors are in the graph: of a graph that does not grow, all."""
+        """(N,) pairs all of whose successors are in the graph; all pairs, if the graph does not grow."""
         layer = self.layers[h]
         if self.beyond is None:
             return np.ones(layer.n_pairs, bool)
         inside = np.logical_and.reduceat(layer.successor != OUTSIDE, layer.pair_ptr[:-1])
         if h > 0:
-            inside[OUTSIDE] = True  # of what is outside there is nothing to expand
+            inside[OUTSIDE] = True  # there is nothing to expand
         return inside
 
     @cached_property
@@ -374,7 +367,7 @@ class LayeredGraph:
     def largest_feature_distance(self) -> float:
         """max over pairs and two cost rows of one pair of ‖x(s,a,s′) − x(s,a,s″)‖ (for Δ_φ, eq:epss)."""
         largest = 0.0
-        for layer in {(id(y.row_ptr), id(y.cost_features)): y for y in self.layers}.values():  # what is shared, once
+        for layer in {(id(y.row_ptr), id(y.cost_features)): y for y in self.layers}.values():
             pair, x = np.repeat(np.arange(layer.n_pairs), np.diff(layer.row_ptr)), layer.cost_features
             for apart in range(1, int(np.diff(layer.row_ptr).max())):
                 first = np.flatnonzero(pair[apart:] == pair[:-apart])
@@ -383,7 +376,7 @@ class LayeredGraph:
         return largest
 
     def largest_feature_sum(self) -> float:
-        """max over pairs of Σ_{s′} ‖φ(s,a,s′)‖; H times this bounds ‖φ_V‖ (the paper's D)."""
+        """max over pairs of Σ_{s′} ‖φ(s,a,s′)‖. H times this bounds ‖φ_V‖ (the paper's D)."""
         return max(
             float(np.add.reduceat(row_norms(part.transition_features), part.pair_ptr[:-1]).max())
             for layer in {(id(y.transition_features), id(y.pair_ptr)): y for y in self.layers}.values()
@@ -391,7 +384,7 @@ class LayeredGraph:
         )
 
     def largest_cost_norm(self) -> float:
-        """max ‖x‖ over all cost rows and last states; of a graph that grows, what was declared."""
+        """max ‖x‖ over all cost rows and last states; in a graph that grows, the declared bound."""
         return self._largest_cost_norm
 
     @cached_property
@@ -401,7 +394,7 @@ class LayeredGraph:
         return max(largest_norm(x) for x in self.cost_tables())
 
     def cost_tables(self) -> list[Features]:
-        """Every table of cost features, each once; of rays both ends: whatever is between them is no longer."""
+        """Every table of cost features, each once; of rays both ends, since no row in between is longer."""
         tables = [layer.cost_features for layer in self.layers] + [rays.cost_features for rays in self.rays]
         if self.terminal.cost_features is not None:
             tables.append(self.terminal.cost_features)
@@ -409,53 +402,23 @@ class LayeredGraph:
 
 
 def freeze(array: AnyArray) -> AnyArray:
-    """Make an array read-only; an immutable problem may be shared without copies."""
+    """Make an array read-only, so that it can be shared without copies."""
     for own in arrays_of(array):
         own.flags.writeable = False
     return array
 
 
 def owner(pointer: IntArray, index: int) -> int:
-    """Whose an index is: by ``state_ptr`` the state of a pair, by ``pair_ptr`` the pair of an edge, and so on."""
+    """What an index belongs to: with ``state_ptr`` the state of a pair, with ``pair_ptr`` the pair of an edge, …"""
     return int(np.searchsorted(pointer, index, side="right")) - 1
 
 
-def made_once(keys: Iterable[Hashable], make: Callable[[int], Made]) -> tuple[Made, ...]:
-    """What ``make(h)`` gives for every step h; steps of one key share it, made for the first of them."""
-    known: dict[Hashable, Made] = {}
-    result = []
-    for h, key in enumerate(keys):
-        if key not in known:
-            known[key] = make(h)
-        result.append(known[key])
-    return tuple(result)
-
-
 def rows_of_pairs(row_ptr: IntArray, pair_ptr: IntArray) -> IntArray:
-    """``row_ptr`` of rows that belong to pairs; where all pairs have one row and one edge, that is ``pair_ptr``."""
+    """``row_ptr`` of rows that belong to pairs; if every pair has one row and one edge, ``pair_ptr`` itself."""
     n = len(pair_ptr) - 1
     return pair_ptr if int(pair_ptr[-1]) == int(row_ptr[-1]) == n else row_ptr
 
 
 def pointer_of(lengths: IntArray) -> NDArray[np.int64]:
-    """(n+1,) where each of n parts with these lengths begins, and the last ends."""
+    """(n+1,) where each of n parts with these lengths begins, and where the last one ends."""
     return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
-
-
-def pool(arrays: Iterable[Any]) -> tuple[Any, IntArray]:
-    """The distinct arrays one after the other, each once, and where that of every layer begins."""
-    begins: dict[int, int] = {}
-    distinct: list[Any] = []
-    offsets: list[int] = []
-    end = 0
-    for array in arrays:
-        if id(array) not in begins:
-            begins[id(array)] = end
-            distinct.append(array)
-            end += len(array)
-        offsets.append(begins[id(array)])
-    if len(distinct) == 1:
-        flat = distinct[0]
-    else:
-        flat = stacked(distinct) if isinstance(distinct[0], SparseRows) else np.concatenate(distinct)
-    return freeze(flat), np.array(offsets, np.int64)

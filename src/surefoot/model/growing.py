@@ -1,12 +1,12 @@
-"""Problems that grow: the graph holds what is expanded, and one state of each step for all the rest (spec 9).
+"""Problems that grow: the graph holds what has been expanded, and in each step one state for all the rest (spec 9).
 
-A state is *added* with all its actions, their rewards, cost rows and transition features. A pair is *expanded* when all
-its successors are states of the graph. Until then its triplets lead to the state OUTSIDE of the next step. OUTSIDE is
-forbidden, so nothing that may lead there is certified. It has one action, with the fallback's rows of the same step,
-which leads outside again and earns the largest reward: hope assumes the best of whatever is not expanded.
+A state is *added* with all its actions, their rewards, cost rows and transition features. A pair is *expanded* once
+all its successors are in the graph. Until then its triplets lead to the state OUTSIDE of the next step, which is
+forbidden, so nothing that may lead there is certified. OUTSIDE has one action, with the cost rows of a fallback's
+action in that step. It leads outside again and earns the largest reward: hope assumes the best of what is not expanded.
 
-Growth only appends: states, pairs, triplets and rows keep their numbers in every problem that grows out of this one.
-The only entries that change are successors of newly expanded pairs, from OUTSIDE to where they lead.
+Growth only appends: states, pairs, triplets and rows keep their numbers in every later problem. The only entries that
+change are the successors of newly expanded pairs.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from surefoot.model.limit import Limit
 from surefoot.model.lookup import Lookup
 from surefoot.model.outline import Declared, Outline
 from surefoot.model.reals import constant
-from surefoot.model.rules import check_number_of_layers
+from surefoot.model.rules import check_horizon
 
 if TYPE_CHECKING:
     from surefoot.model.problem import Problem
@@ -43,9 +43,9 @@ class Growth:
 
     explorer: Explorer
     most_states: int
-    record: IntArray  # (n, 2) the layer and number of each pair that was expanded since the problem was declared
-    refused: IntArray  # (n, 2) pairs that there was no room for, likewise
-    first: Problem | None  # as it was declared; None: this one is
+    record: IntArray  # (n, 2) the step and number of each pair that was expanded since the problem was declared
+    refused: IntArray  # (n, 2) of each pair that there was no room for
+    first: Problem | None  # the problem as declared; None if this is it
 
 
 def fallback_closure(explorer: Explorer, horizon: int, start: Label | list[Label]) -> Grower:
@@ -60,19 +60,19 @@ def fallback_closure(explorer: Explorer, horizon: int, start: Label | list[Label
 
 
 def longest_found(tables: Iterable[Features], declared: float | None) -> float:
-    """The longest cost row that there may be: as declared, else that of the graph as it is."""
+    """The bound on the length of cost rows: as declared, else the longest row so far."""
     found = max(largest_norm(x) for x in tables)
     if declared is None:
         return found
     given = constant("longest_row", declared)
     if given < found:
-        fix = "Give a bound on the length of every row of cost features, those of states to come included."
+        fix = "Give a bound on the length of every row of cost features, in states not yet added too."
         raise InvalidInput("a cost row is longer than declared", got=f"{found!r}, longest_row={given!r}", fix=fix)
     return given
 
 
 def check_beyond(graph: LayeredGraph) -> None:
-    """What stands for states that are not there is forbidden, and no row is longer than declared."""
+    """The states that stand for all the rest are forbidden, and no row is longer than declared."""
     if graph.beyond is None:
         return
     longest_found(graph.cost_tables(), graph.beyond.longest_row)
@@ -82,16 +82,16 @@ def check_beyond(graph: LayeredGraph) -> None:
 
 
 def grower_of(problem: Problem) -> Grower:
-    """To grow a problem; one that was not declared by :meth:`surefoot.Problem.growing` is refused."""
+    """Expands pairs of a problem, which must have been declared by :meth:`surefoot.Problem.growing`."""
     if problem.growth is None:
-        raise InvalidInput("this problem does not grow", fix="Declare it by Problem.growing.")
+        raise InvalidInput("this problem does not grow", fix="Declare it with Problem.growing.")
     return Grower(problem.growth.explorer, problem.horizon, problem)
 
 
 def refuse_growing(problem: Problem, what: str) -> None:
-    """Refuse a problem that grows where all of it is needed."""
+    """Refuse a problem that grows."""
     if problem.growth is not None:
-        fix = "Declare it whole, by Problem.from_functions or a Plant without most_states, if it is small enough."
+        fix = "If it is small enough, declare all of it: Problem.from_functions, or a Plant without most_states."
         raise InvalidInput(f"{what} needs the whole graph", got="a problem that grows", fix=fix)
 
 
@@ -109,22 +109,20 @@ def replayed(problem: Problem, record: IntArray, refused: IntArray) -> Problem:
 
 
 def saved_growth(problem: Problem) -> dict[str, NDArray[Any]]:
-    """What a checkpoint keeps of how a problem has grown; nothing of one that does not grow."""
+    """What a checkpoint stores about how a problem has grown."""
     growth = problem.growth
-    if growth is None:
-        return {}
-    return {"growth/record": growth.record.copy(), "growth/refused": growth.refused.copy()}
+    return {} if growth is None else {"growth/record": growth.record, "growth/refused": growth.refused}
 
 
 def grown_as_saved(problem: Problem, saved: Mapping[str, NDArray[Any]]) -> Problem:
-    """The problem as it had grown when that was kept; itself where nothing was, or where it does not grow."""
+    """The problem as it had grown when it was stored; unchanged if nothing was stored or it does not grow."""
     if problem.growth is None or "growth/record" not in saved or "growth/refused" not in saved:
         return problem
     return replayed(problem.first, saved["growth/record"], saved["growth/refused"])
 
 
 def fully_grown(problem: Problem, most: int) -> Problem | None:
-    """The problem with every pair expanded; None where it has more than so many states."""
+    """The problem with every pair expanded; None if it has more than ``most`` states."""
     grower, left = grower_of(problem), most - problem.graph.n_all_states
     for h in range(problem.horizon - 1):
         known = np.flatnonzero(~problem.graph.expanded(h)).tolist()
@@ -135,10 +133,10 @@ def fully_grown(problem: Problem, most: int) -> Problem | None:
 
 
 def holding(problem: Problem, logged: Iterable[tuple[int, Label, Sequence[Label]]]) -> Problem:
-    """A copy of the problem that holds some logged states, each a step, a name and actions, with these expanded.
+    """A copy of the problem that also holds logged states: for each a step, a name, and actions to expand.
 
-    The user's functions say what may follow in any state, whether a learner can use it or not. The copy is for reading
-    logs: nothing learns with it, and the problem itself stays as it is. A problem that does not grow is returned.
+    It is for reading logs, which may contain states that no learner would use. A problem that does not grow is returned
+    as it is.
     """
     if problem.growth is None:
         return problem
@@ -172,17 +170,17 @@ class Growing(Lookup):
         stationary_transitions: bool = False,
         **declared: Any,
     ) -> Problem:
-        """Declare a problem by the functions of :meth:`from_functions`; only states that can be used are looked at.
+        """Declare a problem by functions, as in :meth:`from_functions`, and add states only once they can be used.
 
-        The graph begins with what the fallback may reach. Between two plans a learner expands the actions whose own
-        costs keep the limits, what it hopes for first, and never holds more than ``most_states`` states: there may be
-        infinitely many (spec 9). What is certified is what would be certified with the whole graph.
+        The graph begins with what the fallback may reach. Between plans a learner expands actions whose own costs keep
+        the limits, the most promising ones first, up to ``most_states`` states; there may be infinitely many (spec 9).
+        What is certified would also be certified with the whole graph.
 
         Args:
             declared: ``actions``, ``successors``, ``reward``, ``cost_features``, ``fallback``, ``center`` and so on.
             most_states: of all steps together.
-            longest_row: no vector of cost features is longer, in any state; by default that of the first graph. A
-                longer one is an error when it is met.
+            longest_row: a bound on the length of cost features in any state; by default, the longest of the first
+                graph. If a longer one turns up, that is an error.
 
         Examples:
             >>> walk = sf.Problem.growing(
@@ -200,7 +198,7 @@ class Growing(Lookup):
             >>> walk
             Problem(horizon=5, triplets=15, expanded=4 of 8 actions, cost_dim=2, transition_dim=1, limits=[slope])
         """
-        horizon = check_number_of_layers(horizon)
+        horizon = check_horizon(horizon)
         most = whole_number("most_states", most_states, 1)
         try:
             given = Functions(**declared)
@@ -222,13 +220,13 @@ class Growing(Lookup):
 
     @property
     def first(self) -> Problem:
-        """As it was declared, before it grew; what is fixed before any data is computed from that."""
-        known: Any = self  # which is a Problem
+        """The problem before it grew; what is fixed before any data is computed from this one."""
+        known = cast("Problem", self)
         return (known.began if self.growth is None else self.growth.first) or known
 
     @property
     def expanded_actions(self) -> tuple[int, int]:
-        """How many actions are expanded, of how many in the graph; of a problem that does not grow, all."""
+        """How many actions are expanded, and how many the graph has."""
         graph, pairs = self.graph, sum(layer.n_pairs for layer in self.graph.layers)
         if graph.beyond is None:
             return pairs, pairs

@@ -1,7 +1,7 @@
 """Names of states and actions: hashable, JSON-able Python values, mapped to dense indices.
 
-Allowed are ``str``, ``int`` (64 bits), finite ``float``, ``bool``, ``None`` and tuples of these. JSON has
-no tuples, but lists are not hashable and so can never be labels: a JSON array is always a tuple.
+Allowed are ``str``, ``int`` (64 bits), finite ``float``, ``bool``, ``None`` and tuples of these. A JSON array is read
+as a tuple, since a list can never be a label.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ Label = Any  # str | int | float | bool | None | tuple[Label, ...]: checked at r
 
 _SCALARS = (str, int, float, bool, type(None))
 _SHOWN = 6  # labels in a repr
-_DEEPEST = 16  # nesting of tuples; deeper ones are mistakes or attacks
+_DEEPEST = 16  # nesting of tuples; anything deeper is a mistake or an attack
 
 
 def shown(value: object) -> str:
-    """For messages: the repr, cut where it is long. Integers of thousands of digits have none."""
+    """The repr, shortened for messages. (An integer of thousands of digits has none.)"""
     try:
         text = repr(value)
     except Exception:
@@ -42,7 +42,7 @@ def check_label(label: Label, where: str) -> None:
 
 
 def label_of(value: object, where: str = "") -> Label:
-    """The label that a JSON value stands for: an array is a tuple. Anything that cannot be one is refused."""
+    """The label in a JSON value, with arrays as tuples; anything that cannot be a label is refused."""
     label = _tuples(value)
     check_label(label, where)
     return label
@@ -61,7 +61,7 @@ def _fault(label: Label, depth: int = 0) -> str:
             return f"tuples nested deeper than {_DEEPEST}"
         return next((f for part in label if (f := _fault(part, depth + 1))), "")
     if kind not in _SCALARS:
-        # Exact types only: numpy scalars subclass float or str but come back from JSON as something else.
+        # Exact types only: numpy's scalars subclass float or str, but come back from JSON as something else.
         if kind.__module__ == "numpy":
             convert = "tuple(….tolist())" if kind.__hash__ is None else ".item()"
             return f"{shown(label)}, a numpy {kind.__name__}; convert it with {convert}"
@@ -75,7 +75,7 @@ def _fault(label: Label, depth: int = 0) -> str:
 
 
 def same_label(a: Label, b: Label) -> bool:
-    """True when two *equal* labels are also of the same kind throughout (1 and True are not)."""
+    """True if two *equal* labels also have the same types throughout (1 and True do not)."""
     if type(a) is not type(b):
         return False
     if type(a) is tuple:
@@ -86,8 +86,7 @@ def same_label(a: Label, b: Label) -> bool:
 
 
 def other_spellings(label: Label) -> list[Label]:
-    """What may have been meant instead: ``0`` for ``"0"``, ``"0"`` for ``0``, ``(1, 2)`` for ``"(1, 2)"``,
-    ``0`` for ``(0,)``."""
+    """What may have been meant: ``0`` by ``"0"`` or ``(0,)``, ``"0"`` by ``0``, ``(1, 2)`` by ``"(1, 2)"``."""
     if type(label) is tuple:
         return list(label) if len(label) == 1 else []
     if type(label) is not str:
@@ -103,7 +102,7 @@ def other_spellings(label: Label) -> list[Label]:
 
 
 def meant(label: Label, known: Callable[[Label], bool]) -> str:
-    """A hint for an unknown label whose other spelling is known; empty otherwise."""
+    """A hint if another spelling of an unknown label is known; else empty."""
     other = next((each for each in other_spellings(label) if known(each)), None)
     if other is None:
         return ""
@@ -112,7 +111,7 @@ def meant(label: Label, known: Callable[[Label], bool]) -> str:
 
 
 def hashable(label: Label) -> bool:
-    """False for what can never be a label; comparing it may even fail, as an array does."""
+    """False for what can never be a label. (Even comparing it may fail, as with an array.)"""
     try:
         hash(label)
     except TypeError:
@@ -121,7 +120,7 @@ def hashable(label: Label) -> bool:
 
 
 def position(label: Label, size: int) -> int | None:
-    """The whole number from 0 to size - 1 that equals the label, None if there is none."""
+    """The whole number from 0 to size - 1 that equals the label, or None."""
     if not hashable(label):
         return None
     try:
@@ -132,10 +131,10 @@ def position(label: Label, size: int) -> int | None:
 
 
 class Register:
-    """Sees every label once, so that equal but different ones (1, 1.0, True) are refused together."""
+    """Records every label, to refuse labels that are equal but of different types (1, 1.0, True)."""
 
     def __init__(self, kind: str, numbers: int = 0) -> None:
-        """``numbers``: the labels 0 … numbers-1 are in use already."""
+        """``numbers``: the labels 0 … numbers-1 are in use."""
         self._kind, self._numbers = kind, numbers
         self._seen: dict[Label, Label] = {}
 
@@ -152,17 +151,14 @@ class Register:
             )
 
     def copy(self) -> Register:
-        """One that has seen the same, and goes on for itself."""
+        """A copy that can be added to independently."""
         other = Register(self._kind, self._numbers)
         other._seen = dict(self._seen)
         return other
 
 
 class Names(Collection[Label]):
-    """The labels of one step's states, in index order; without a list they are 0 … n-1.
-
-    Labels are looked up by equality, as in a dictionary: two that compare equal are the same label.
-    """
+    """The labels of one step's states, in index order; without a list, 0 … n-1. Equal labels are the same label."""
 
     __slots__ = ("_index", "_labels", "_size")
 
@@ -185,7 +181,7 @@ class Names(Collection[Label]):
     @overload
     def __getitem__(self, index: slice) -> tuple[Label, ...]: ...
     def __getitem__(self, index: int | slice) -> Label | tuple[Label, ...]:
-        """A label or a slice of them. A single index is never negative: -1 means "none" in the arrays of a problem."""
+        """A label, or a tuple of them for a slice. No index is negative: in a problem's arrays -1 means "none"."""
         if isinstance(index, slice):
             return tuple(self[i] for i in range(*index.indices(self._size)))
         if not 0 <= index < self._size:
@@ -201,11 +197,11 @@ class Names(Collection[Label]):
 
     @property
     def listed(self) -> tuple[Label, ...] | None:
-        """The labels where they were given, None where they are plain numbers."""
+        """The labels as given; None if they are plain numbers."""
         return self._labels
 
     def index(self, label: Label, where: str) -> int:
-        """The index of a label; an unknown one is an error, never a guess."""
+        """The index of a label; an unknown label is an error."""
         found = self.find(label)
         if found is None:
             fix = meant(label, lambda other: self.find(other) is not None)
@@ -213,7 +209,7 @@ class Names(Collection[Label]):
         return found
 
     def find(self, label: Label) -> int | None:
-        """The index of a label, None for an unknown one."""
+        """The index of a label, or None."""
         if self._labels is None:
             return position(label, self._size)
         if not hashable(label):

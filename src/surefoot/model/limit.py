@@ -12,7 +12,7 @@ from surefoot.model.reals import constant, reals
 
 Interval = tuple[float, float]
 Entry = float | tuple[float, float] | list[float]
-"""What is known of one coefficient: a number that it is, or (lowest, highest)."""
+"""What is known of one coefficient: its value, or (lowest, highest)."""
 
 Feature = str | int
 """A feature of the costs: its name, or its column."""
@@ -20,18 +20,18 @@ Feature = str | int
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Limit:
-    """What is known about one cost: its bound, the noise of its measurements, how large it can be.
+    """A bound on a cost, and what is known about the cost and its measurements.
 
-    ``cost = ⟨γ, x⟩ + η`` with ``|η| ≤ misspecification``; measurements of it carry zero-mean noise that is sub-Gaussian
-    with scale ``noise`` and, if there is ``episode_noise``, an offset of that scale which all measurements of one
-    episode share. At least one of these is known about γ (spec 2 and 3):
+    ``cost = ⟨γ, x⟩ + η`` with ``|η| ≤ misspecification``. Measurements have zero-mean noise that is sub-Gaussian with
+    scale ``noise`` and, with ``episode_noise``, an offset of that scale shared by all measurements of an episode.
+    At least one of these must be known about γ (spec 2 and 3):
 
     - ``norm``: ‖γ‖ ≤ norm;
-    - ``prior``: for every feature, an interval that contains its coefficient, or its value. A list in the order of the
-      features, or a dict by feature, where features left out are bounded by ``norm``.
+    - ``prior``: for every feature, an interval that contains its coefficient, or the value itself; a list in the order
+      of the features, or a dict by feature. Features missing from a dict are bounded by ``norm``.
 
-    ``features``: the only ones that this cost depends on, by default all of them; a ``prior`` given as a list is then
-    about these. ``bound``: one number, or one for each step, as a list or as a function of the step.
+    ``features``: those that this cost depends on, by default all; a ``prior`` given as a list refers to these.
+    ``bound``: one number, or one per step, as a list or as a function of the step.
 
     Examples:
         >>> sf.Limit("stress", bound=0.7, noise=0.1, norm=1.0)
@@ -68,7 +68,7 @@ class Limit:
         where = f"limit {name!r}"
         if others:
             raise InvalidInput(
-                "a limit takes its numbers by name, so that they cannot be swapped",
+                "the numbers of a limit are given by name, so that they cannot be swapped",
                 where=where,
                 got=shown(others),
                 fix='Write sf.Limit("name", bound=…, noise=…, norm=…).',
@@ -93,7 +93,7 @@ class Limit:
             object.__setattr__(self, field, value)
 
     def told(self) -> dict[str, object]:
-        """Name and bound, as records of runs and policies have them; a bound per step as a list."""
+        """Name and bound, as runs and policies record them; a bound per step as a list."""
         return {"name": self.name, "bound": list(self.bound) if isinstance(self.bound, tuple) else self.bound}
 
     def __repr__(self) -> str:
@@ -145,7 +145,7 @@ def interval(entry: object, where: str) -> Interval:
         raise InvalidInput("a prior is an interval or a number", where=where, got=shown(entry), fix=fix)
     low, high = pair.tolist() if pair.ndim else (float(pair), float(pair))
     if not (math.isfinite(low) and math.isfinite(high)):
-        fix = "Give the widest interval that is possible; without any idea of one, leave this feature to norm."
+        fix = "Give the widest interval that is possible. If nothing is known, leave this feature out and give norm."
         raise InvalidInput("a prior is not finite", where=where, got=shown(entry), fix=fix)
     if low > high:
         fix = "Give (lowest, highest)."
@@ -156,7 +156,7 @@ def interval(entry: object, where: str) -> Interval:
 def _features(given: object, where: str) -> tuple[Feature, ...]:
     if isinstance(given, str) or not isinstance(given, Sequence) or not given:
         rule = "features must be a list of the features that this cost depends on"
-        fix = "Give their names or columns; leave it out where it depends on all."
+        fix = "Give their names or columns. If it depends on all of them, leave it out."
         raise InvalidInput(rule, where=where, got=shown(given), fix=fix)
     for name in given:
         _check_feature(name, where)

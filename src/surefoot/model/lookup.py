@@ -1,5 +1,5 @@
-"""What a declaration can be asked: by labels, which states, actions and successors there are, and the index of each; by
-limits, their bounds at every step, priors by column, noise, and the scale of costs."""
+"""Questions to a declaration: its states, actions and successors by label, and for each limit the bounds of all steps,
+the prior, the noise and the scale of its cost."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from surefoot.tolerances import VIOLATION
 
 
 class Lookup:
-    """What a graph holds, by the labels that were declared; an unknown label raises UnknownLabel."""
+    """Answers by the declared labels; an unknown label raises UnknownLabel."""
 
     graph: LayeredGraph
     naming: Naming
@@ -69,7 +69,7 @@ class Lookup:
     def edge_index(self, h: int, s: Label, a: Label, s2: Label) -> int:
         layer, pair = self.decisions(h), self.pair_index(h, s, a)
         target = self.state_index(h + 1, s2)
-        outside = self.graph.beyond is not None and target == OUTSIDE  # which stands for many states
+        outside = self.graph.beyond is not None and target == OUTSIDE  # stands for many states
         if not outside and (edge := layer.edge_to(pair, target)) is not None:
             return edge
         raise UnknownLabel(
@@ -105,29 +105,29 @@ class Lookup:
 
     @cached_property
     def noises(self) -> FloatArray:
-        """(m,) σ of (S3): √(σ² + n τ²) with an offset of scale τ that the n rows which one regression takes from an
-        episode share (spec 3)."""
+        """(m,) σ of (S3). With an offset of scale τ it is √(σ² + n τ²), n the rows that a regression gets from one
+        episode (spec 3)."""
         costed = len(self.graph.layers) + (self.graph.terminal.cost_features is not None)
         return freeze(self.noise_of(costed if self.stationary_costs else 1))
 
     @cached_property
     def shared_offsets(self) -> bool:
-        """True when measurements of one episode share an offset (``episode_noise``)."""
+        """True if the measurements of an episode share an offset (``episode_noise``)."""
         return any(limit.episode_noise > 0.0 for limit in self.limits)
 
     def noise_of(self, rows: int) -> FloatArray:
-        """(m,) the scale of the noise of so many measurements of one episode, in any one direction."""
+        """(m,) the scale of the noise of so many measurements of one episode, in any direction."""
         pairs = [(limit.noise, limit.episode_noise) for limit in self.limits]
         return np.array([s if t == 0.0 else math.sqrt(s * s + rows * t * t) * (1 + 1e-15) for s, t in pairs])
 
     @cached_property
     def largest_costs(self) -> FloatArray:
-        """(m,) the largest |cost| that norms and priors leave possible anywhere, without misspecification."""
+        """(m,) the largest |cost| that norm and prior allow anywhere, without misspecification."""
         return freeze(largest_costs(self.graph, self.priors))
 
     @cached_property
     def cost_scales(self) -> FloatArray:
-        """(m,) |bound| + (largest possible |cost|): what tolerances on each limit's costs refer to (spec 8)."""
+        """(m,) |bound| + (largest possible |cost|), the scale of the tolerances on each limit's costs (spec 8)."""
         return freeze(np.abs(self.bounds).max(axis=0) + self.largest_costs)
 
     @cached_property

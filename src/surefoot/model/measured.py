@@ -1,4 +1,4 @@
-"""What a caller may give as a measured cost. Agents and studies have this one check."""
+"""Checks measured costs, for agents, studies and logs."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from surefoot.model.sparse_rows import SparseRows
 from surefoot.tolerances import LENGTH
 
 Cost = float | Sequence[float] | FloatArray | None
-"""A measured cost: a number when there is one limit, one number per limit otherwise; None: not measured."""
+"""A measured cost: one number per limit, or a plain number if there is one limit; None if it was not measured."""
 
 _NUMBERS = (int, float, np.integer, np.floating)
 
 
 def measured(problem: Problem, cost: Any, where: str) -> tuple[list[float] | None, list[str] | None]:
-    """(cost, raw): one finite number per limit; (None, text) when one is not finite; (None, None) when not measured.
+    """(cost, raw): one finite number per limit; (None, texts) if one is not finite; (None, None) if not measured.
 
-    What is no list of so many numbers at all is refused: that is a mistake of the caller, not of the plant.
+    Anything but a list of the right length is refused: that is a mistake of the caller, not of the plant.
     """
     if cost is None:
         return None, None
@@ -54,7 +54,7 @@ def measured(problem: Problem, cost: Any, where: str) -> tuple[list[float] | Non
 
 
 def finite_cost(problem: Problem, cost: Any, where: str) -> FloatArray | None:
-    """(m,) a measured cost whose every number is finite, or None."""
+    """(m,) a measured cost of finite numbers, or None."""
     numbers, raw = measured(problem, cost, where)
     if raw is not None:
         raise InvalidInput("a cost is not finite", where=where, got=shown(cost))
@@ -62,9 +62,9 @@ def finite_cost(problem: Problem, cost: Any, where: str) -> FloatArray | None:
 
 
 def measured_features(problem: Problem, layer: Layer, edge: int, given: Any, place: object) -> Features:
-    """A table of one row: the features of a cost that was measured on an edge of a layer, given or declared (spec 9).
+    """A table of one row: the features of a cost that was measured on an edge, given or declared (spec 9).
 
-    Where a pair has several cost rows, none of them is the one that was measured, and ``given`` must say it.
+    If a pair has several cost rows, none of them is the one that was measured, so the features must be given.
     """
     if given is None:
         row = layer.row_of(edge)
@@ -86,13 +86,13 @@ def measured_features(problem: Problem, layer: Layer, edge: int, given: Any, pla
             "features are longer than any that is declared",
             where=where,
             got=f"{length!r}, declared are up to {longest!r}",
-            fix="Bounds rely on the declared ones: declare rows whose convex hull holds what can be measured.",
+            fix="Bounds rely on the declared rows: their convex hull must contain whatever can be measured.",
         )
     return _sparse(layer, edge, x, where) if isinstance(layer.cost_features, SparseRows) else x[None, :]
 
 
 def _sparse(layer: Layer, edge: int, x: FloatArray, where: str) -> SparseRows:
-    """The row (dc,) as a sparse table; it may only have the columns of its pair's own rows."""
+    """The row (dc,) as a sparse table; it may only use columns of its pair's rows."""
     assert isinstance(layer.cost_features, SparseRows)
     pair = owner(layer.pair_ptr, edge)
     own = layer.cost_features[layer.own_rows(pair)]

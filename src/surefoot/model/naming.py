@@ -1,6 +1,6 @@
-"""Which label belongs to which index, how to say where something is, and what cost features are called.
+"""Names in a problem: labels of states and actions, places for messages, and names of cost features.
 
-States and actions have labels, or plain numbers; cost features have names, or go by column.
+States and actions have labels or plain numbers; cost features have names or column numbers.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Naming:
         return pair - int(layer.state_ptr[state])
 
     def pair(self, layer: Layer, h: int, state: int, action: Label) -> int:
-        """The index of a pair, by linear search: a state has few actions."""
+        """The index of a pair."""
         first, end = int(layer.state_ptr[state]), int(layer.state_ptr[state + 1])
         listed = self.actions[h]
 
@@ -93,7 +93,7 @@ def naming_of(
     state_labels: Labels | None,
     action_labels: Labels | None,
 ) -> Naming:
-    """Labels per step where given (states: H lists; actions: H-1 lists, one per pair), else numbers."""
+    """The labels of each step (states: H lists; actions: H-1 lists, one per pair), or numbers."""
     sizes = [layer.n_states for layer in layers] + [terminal.n_states]
     states = _listed("state", state_labels, sizes, sizes)
     most = [int(np.diff(layer.state_ptr).max()) for layer in layers]
@@ -113,7 +113,7 @@ def naming_of(
 def _listed(
     kind: str, labels: Labels | None, sizes: list[int], numbers: list[int]
 ) -> tuple[tuple[Label, ...] | None, ...]:
-    """Each step's labels, checked; a step without uses the first ``numbers[h]`` whole numbers."""
+    """Each step's labels, checked; a step without labels uses the numbers 0 … numbers[h]-1."""
     if labels is None:
         return (None,) * len(sizes)
     if not isinstance(labels, (list, tuple)):
@@ -150,10 +150,10 @@ def _check_distinct_actions(row: tuple[Label, ...], layer: Layer, h: int, names:
             raise InvalidInput("duplicate actions", where=names.at_state(h, state), got=shown(list(row[first:end])))
 
 
-# --- cost features, wherever people read about them -------------------------------------------------------
+# --- names of cost features -------------------------------------------------------------------------------
 
-_OWN = "Give each cost feature a word of its own."
-MOST = 8  #: features of a row that a sentence lists
+_OWN = "Give each cost feature its own name."
+MOST = 8  #: features that are listed in a sentence
 
 
 def check_features(given: Sequence[str] | None, dim: int) -> FeatureNames:
@@ -161,11 +161,11 @@ def check_features(given: Sequence[str] | None, dim: int) -> FeatureNames:
     if given is None:
         return None
     if isinstance(given, str) or not isinstance(given, Sequence):
-        fix = "Give a word for each cost feature, in their order."
+        fix = "Give a name for each cost feature, in order."
         raise InvalidInput("features must be a list of names", got=shown(given), fix=fix)
     for name in given:
         if type(name) is not str or not name:
-            raise InvalidInput("a feature's name must be a word", where="features", got=shown(name), fix=_OWN)
+            raise InvalidInput("a feature's name must be a text", where="features", got=shown(name), fix=_OWN)
     for name in given:
         if list(given).count(name) > 1:
             raise InvalidInput("two features share a name", where="features", got=repr(name), fix=_OWN)
@@ -182,26 +182,26 @@ def feature_name(features: FeatureNames, i: int) -> str:
 
 
 def listed(features: FeatureNames, columns: Sequence[int]) -> str:
-    """Several features in a sentence; the first few of many."""
+    """Several features in a sentence; of many, the first few."""
     names = ", ".join(str(i) if features is None else repr(features[i]) for i in columns[:MOST])
     kind = "column" if len(columns) == 1 else "columns"
     return (f"{kind} {names}" if features is None else names) + (", …" if len(columns) > MOST else "")
 
 
 def row_entries(features: FeatureNames, x: FloatArray) -> tuple[tuple[str, float], ...]:
-    """Names and values of a row's features that are not zero; empty where features have no names."""
+    """Names and values of a row's features that are not zero; empty if features have no names."""
     if features is None:
         return ()
     return tuple((features[i], float(x[i])) for i in np.flatnonzero(x).tolist())
 
 
 def told_entries(entries: Sequence[tuple[str, float]]) -> str:
-    """As a sentence has them: ``bias=1, pressure=0.4``."""
+    """As text: ``bias=1, pressure=0.4``."""
     return ", ".join(f"{name}={value:.4g}" for name, value in entries[:MOST]) + (", …" if len(entries) > MOST else "")
 
 
 def told_row(features: FeatureNames, x: FloatArray) -> str:
-    """A row of features as errors show it: by name, with all digits, else the numbers in their order."""
+    """A row of features for an error message: by name, with all digits; without names, just the numbers."""
     if features is None:
         return shown(x.tolist())
     return shown(dict(row_entries(features, x)) or dict.fromkeys(features, 0.0))

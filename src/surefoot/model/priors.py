@@ -1,8 +1,8 @@
 """What is known of each limit's coefficients γ before any data (spec 3).
 
-A prior gives every coefficient a centre m_i and a half-width δ_i: γ = m + δ∘γ′ with |γ′_i| ≤ 1. What is left to learn
-is γ′, from the scaled features δ∘x; its length is at most √(number of δ_i > 0). A coefficient that is known has δ_i = 0
-and vanishes. With a norm alone m = 0 and δ = 1, and a feature that a limit does not depend on has m = δ = 0.
+A prior gives every coefficient a centre m_i and a half-width δ_i: γ = m + δ∘γ′ with |γ′_i| ≤ 1. The regression learns
+γ′ from the scaled features δ∘x; its length is at most √(number of δ_i > 0). A known coefficient has δ_i = 0. With a
+norm alone, m = 0 and δ = 1; for a feature that the limit does not depend on, m = δ = 0.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from surefoot.tolerances import ANCHOR
 
 @dataclass(frozen=True, eq=False)
 class Prior:
-    """What is known of γ of one limit: γ = centre + width∘γ′, ‖γ′‖ ≤ length."""
+    """What is known of one limit's γ: γ = centre + width∘γ′, ‖γ′‖ ≤ length."""
 
     centre: FloatArray  # (dc,)  m
     width: FloatArray  # (dc,)  δ ≥ 0
     length: float  # L, a bound on ‖γ′‖
-    boxed: bool  # |γ′_i| ≤ 1 too
+    boxed: bool  # |γ′_i| ≤ 1 as well
     norm: float  # ‖γ‖ ≤ norm: as declared, else what the intervals allow
-    outer: float  # ‖γ‖ ≤ outer, where that was declared beside a prior; else ∞
+    outer: float  # ‖γ‖ ≤ outer, if a norm was declared in addition to a prior; else ∞
 
     @property
     def reach(self) -> float:
@@ -41,12 +41,12 @@ class Prior:
 
     @property
     def plain(self) -> bool:
-        """Rows are as they are declared: nothing is scaled, nothing is known."""
+        """True if rows stay as they are declared: nothing is scaled or known."""
         return not self.boxed and bool((self.width == 1.0).all())
 
 
 def with_step_bounds(limit: Limit, horizon: int) -> Limit:
-    """The limit with a bound as numbers: one, or one per step where they differ."""
+    """The limit with its bound as a number, or as one per step if they differ."""
     bound, where = limit.bound, f"limit {limit.name!r}"
     if callable(bound):
         function = bound
@@ -63,7 +63,7 @@ def with_step_bounds(limit: Limit, horizon: int) -> Limit:
 
 
 def canonical(limit: Limit, dim: int, features: tuple[str, ...] | None) -> Limit:
-    """The limit with its features and its prior by column, in their order: what it says in the one way to say it."""
+    """The limit with its features and prior in the order of the columns: equal limits become equal objects."""
     where = f"limit {limit.name!r}"
     own = list(range(dim))
     if limit.features is not None:
@@ -84,13 +84,13 @@ def resolved(limit: Limit, dim: int, features: tuple[str, ...] | None) -> Prior:
         own = [_column(name, dim, features, limit.name) for name in limit.features]
     centre, width = np.zeros(dim), np.zeros(dim)
     if limit.prior is None:
-        assert limit.norm is not None  # Limit has seen to it
+        assert limit.norm is not None  # Limit checks this
         width[own] = 1.0
         return Prior(freeze(centre), freeze(width), limit.norm, False, limit.norm, math.inf)
     assert isinstance(limit.prior, tuple)
     for i, (low, high) in zip(own, limit.prior, strict=True):
         centre[i] = low / 2 + high / 2 if low < high else low
-        if low < high:  # nothing of the interval is lost to rounding
+        if low < high:  # rounded up, to contain the whole interval
             width[i] = math.nextafter(max(high - centre[i], centre[i] - low), math.inf)
     most = math.hypot(*(max(abs(low), abs(high)) for low, high in limit.prior))
     length = math.sqrt(np.count_nonzero(width))
@@ -99,7 +99,7 @@ def resolved(limit: Limit, dim: int, features: tuple[str, ...] | None) -> Prior:
 
 
 def check_prior(limit: Limit) -> None:
-    """The intervals can be computed with, and leave some γ within the norm."""
+    """The intervals are not too wide to compute with, and some γ in them keeps the norm."""
     if not isinstance(limit.prior, tuple):
         return
     where = f"limit {limit.name!r}"
@@ -111,7 +111,7 @@ def check_prior(limit: Limit) -> None:
             "the prior is impossible under the norm",
             where=where,
             got=f"every γ of the prior is at least {least!r} long, norm {limit.norm!r}",
-            fix="Raise the norm, or leave it out: the prior alone will do.",
+            fix="Raise the norm, or leave it out: the prior is enough.",
         )
 
 
@@ -121,18 +121,18 @@ def _column(name: Feature, dim: int, features: tuple[str, ...] | None, where: st
     if type(name) is int and 0 <= name < dim and features is None:
         return name
     known = f"columns 0 … {dim - 1}" if features is None else listed(features, range(dim))
-    fix = "Use one of these names." if features is not None else "Name them: features=[…] beside cost_features."
+    fix = "Use one of these names." if features is not None else "To use names, declare them with features=[…]."
     raise InvalidInput("no such feature", where=where, got=f"{name!r}, there are {known}", fix=fix)
 
 
 def _intervals(
     limit: Limit, own: list[int], dim: int, features: tuple[str, ...] | None, where: str
 ) -> dict[int, Interval]:
-    """By column, the interval of every coefficient that the limit depends on; ``own`` in the order of a list."""
+    """The interval of every coefficient that the limit depends on, by column. ``own``: the columns of a list."""
     if isinstance(limit.prior, tuple):
         if len(limit.prior) != len(own):
             got = f"{len(limit.prior)} entries for {len(own)} features: {listed(features, own)}"
-            fix = "Give an interval or a number for each, in their order; or a dict by feature."
+            fix = "Give an interval or a number for each, in order; or a dict by feature."
             raise InvalidInput("prior has the wrong length", where=where, got=got, fix=fix)
         return dict(zip(own, limit.prior, strict=True))
     assert limit.prior is not None
@@ -140,7 +140,7 @@ def _intervals(
     outside = [i for i in given if i not in own]
     if outside:
         got = listed(features, outside)
-        fix = "Add it to the limit's features, or leave it out of the prior."
+        fix = "Add it to the limit's features, or remove it from the prior."
         raise InvalidInput("prior of a feature that this limit does not depend on", where=where, got=got, fix=fix)
     left_out = [i for i in own if i not in given]
     if left_out and limit.norm is None:
@@ -148,17 +148,17 @@ def _intervals(
             "prior leaves features out",
             where=where,
             got=listed(features, left_out),
-            fix="Give their intervals too (0 where the cost does not depend on one), or norm, which bounds the rest.",
+            fix="Give their intervals too (0 if the cost does not depend on one), or norm, which bounds the rest.",
         )
     norm = float(limit.norm or 0.0)
     return {**dict.fromkeys(left_out, (-norm, norm)), **given}
 
 
 def largest_costs(graph: LayeredGraph, priors: Sequence[Prior]) -> FloatArray:
-    """(m,) the largest |⟨γ, x⟩| that is possible at any triplet or last state."""
+    """(m,) the largest |⟨γ, x⟩| that is possible anywhere."""
     longest = graph.largest_cost_norm()
     result = np.array([prior.norm * longest for prior in priors])
-    if graph.beyond is not None:  # rows to come are not known
+    if graph.beyond is not None:  # later rows are not known
         return result
     for j, prior in enumerate(priors):
         if prior.boxed:
@@ -178,7 +178,7 @@ def _largest_in_box(x: Features, prior: Prior) -> float:
 
 
 def longest_scaled(graph: LayeredGraph, width: FloatArray) -> float:
-    """max ‖δ∘x‖ over all triplets and last states; of a graph that grows, the most that the longest row leaves."""
+    """max ‖δ∘x‖ over all triplets and last states; in a graph that grows, a bound on it."""
     if (width == 1.0).all():
         return graph.largest_cost_norm()
     if graph.beyond is not None:

@@ -1,7 +1,7 @@
-"""The declaration of a problem: everything the learner is told, and nothing it has to learn.
+"""The declaration of a problem: everything that the learner is told.
 
-A :class:`Problem` is built once, by functions or by arrays, validated once, and never changes. Agents receive
-a Problem and nothing else; the truth lives in :class:`surefoot.World`.
+A :class:`Problem` is built once, from functions or arrays, and never changes. Agents get a Problem and nothing else;
+what they have to learn is in :class:`surefoot.World`.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from surefoot.model.rays import Throttled
 from surefoot.model.reals import constant
 from surefoot.model.rules import (
     check_flag,
+    check_horizon,
     check_layers,
     check_limits,
-    check_number_of_layers,
     check_sizes,
     follow_fallback,
 )
@@ -69,9 +69,9 @@ class Problem(Growing, Throttled):
     transition_norm: float
     stationary_costs: bool
     stationary_transitions: bool
-    seals: tuple[Seal, ...] = ()  # of arrays that others may hold too
+    seals: tuple[Seal, ...] = ()  # of arrays that others may still write to
     growth: Growth | None = None  # how the graph grows, if it does
-    began: Problem | None = None  # of a graph that has grown, and was read without its functions: what it began as
+    began: Problem | None = None  # what it began as, if it has grown but its functions are not known
 
     def __post_init__(self) -> None:
         used = {id(array) for array in self.graph.arrays()} if self.seals else ()
@@ -105,26 +105,27 @@ class Problem(Growing, Throttled):
         Args:
             horizon: number of steps H ≥ 2; actions are taken at steps 0 … H-2.
             start: the start state, or a list of several.
-            actions: ``actions(h, s)`` lists the actions of a state; their order breaks ties.
+            actions: ``actions(h, s)`` lists the actions of a state; ties go to the first.
             successors: ``successors(h, s, a)`` lists every state that may follow. Too many is safe, too few is not.
             reward: ``reward(h, s, a)`` in [0, 1].
-            cost_features: ``cost_features(h, s, a, s2)``, the vector x with cost = ⟨γ, x⟩; a function of (h, s, a) if
-                it does not depend on the next state, which leaves fewer rows to bound (spec 9).
+            cost_features: ``cost_features(h, s, a, s2)``, the vector x with cost = ⟨γ, x⟩. Write a function of
+                (h, s, a) if the cost does not depend on the next state: it has fewer rows to bound (spec 9).
             fallback: ``fallback(h, s)``, the known safe action, in every state the fallback can reach.
             limits: one :class:`Limit` or several, all on the same features.
             transition_features: the vector φ with P(s2|s,a) = ⟨μ, φ⟩; by default the cost features of (h, s, a, s2).
             terminal_reward: ``terminal_reward(s)`` in [0, 1] for the last step; 0 by default.
-            terminal_cost_features: ``terminal_cost_features(s)`` for the last step; None: no cost, the default.
-            forbidden: ``forbidden(h, s)`` is True if the state must not be entered: a limit that is known (spec 9).
-            anchor: ``anchor(h)`` gives ``(features, cost)`` known exactly at step h, or ``(features, cost,
-                tolerance)``; a list of such tuples, the fallback's first; or None.
-            center: ``center(h, s)``, the action from which the intensity of all others of s is counted; or
-                ``center(h, s, a)``, that of each action. None: actions without an intensity (spec 9).
-            features: names for the cost features, which priors, anchors and explanations may then use.
+            terminal_cost_features: ``terminal_cost_features(s)`` for the last step; by default, or if it returns None,
+                there is no cost.
+            forbidden: ``forbidden(h, s)`` is True if entering the state is forbidden: a known limit (spec 9).
+            anchor: ``anchor(h)`` returns ``(features, cost)`` if a cost at step h is known exactly, or ``(features,
+                cost, tolerance)``; a list of such tuples, the fallback's first; or None.
+            center: ``center(h, s)``, the action at intensity 0 of all other actions of s; or ``center(h, s, a)`` for
+                each action. None: the action has no intensity (spec 9).
+            features: names of the cost features, for priors, anchors and explanations.
             transition_norm: a bound on ‖μ‖.
             stationary_costs, stationary_transitions: the hidden parameters are the same at every step.
         """
-        horizon = check_number_of_layers(horizon)
+        horizon = check_horizon(horizon)
         given = functions.Functions(
             actions=actions,
             successors=successors,
@@ -170,7 +171,7 @@ class Problem(Growing, Throttled):
         action_labels: Labels | None = None,
         beyond: Beyond | None = None,
     ) -> Problem:
-        """Declare a problem with CSR arrays.
+        """Declare a problem with CSR arrays, of the shapes in :mod:`surefoot.model.graph`.
 
         Examples:
             >>> limit = sf.Limit("wear", bound=0.8, noise=0.05, norm=1.0)
@@ -181,37 +182,35 @@ class Problem(Growing, Throttled):
             >>> problem.actions(0, 0), problem.fallback_action(0, 0)
             ((0, 1), 0)
 
-        Each of the first arrays is one ``ndarray`` shared by all H-1 decision steps, or a list of H-1 arrays.
-        Shapes as in :mod:`surefoot.model.graph`: ``state_ptr`` (S+1,) int64, ``pair_ptr`` (N+1,) int64,
-        ``successors`` (E,) int32 or int64, ``reward`` (N,), ``cost_features`` (E, dc), or (N, dc) for costs that do not
-        depend on the successor, ``transition_features`` (E, dp), ``fallback`` (S,) int64: the number of the fallback's
-        action among the state's own, -1 if it has none. With ``row_ptr`` (N+1,) int64, rows row_ptr[p] to
-        row_ptr[p+1]-1 of ``cost_features`` all belong to pair p (spec 9). ``forbidden``: a bool array (S,) for all H
-        steps, or a list with an array or None for each: states that must not be entered. ``terminal_reward`` (S',),
-        ``terminal_cost_features`` (S', dc) and, when only some of the last states have a cost, ``terminal_has_cost``
-        (S',) bool. ``start`` is a state number or several. States and actions are numbers unless ``state_labels`` (H
-        lists, one per state) and ``action_labels`` (H-1 lists, one per pair) name them; None: the numbers of that step.
-        ``beyond``: in a graph that grows, which triplets to state 0 lead to states that it does not hold yet (spec 9).
+        An argument of the decision steps is one ``ndarray`` for all H-1 of them, or a list of H-1 arrays:
 
-        ``center`` (N,) int64 makes rays of actions (spec 9): the number, among the state's own, of the action that each
-        is at intensity 0, -1 for an action without an intensity. A ray lists the successors of its centre, too, with
-        transition features 0 where it does not lead by itself. ``center_cost_features`` (R, dc) are the cost features
-        at intensity 0; needed if rows belong to triplets and the ray has successors that its centre does not have.
+        - ``state_ptr`` (S+1,) and ``pair_ptr`` (N+1,) int64, ``successors`` (E,) int32 or int64, ``reward`` (N,);
+        - ``cost_features`` (E, dc), or (N, dc) if costs do not depend on the successor; with ``row_ptr`` (N+1,) int64,
+          rows row_ptr[p] to row_ptr[p+1]-1 belong to pair p (spec 9); ``transition_features`` (E, dp);
+        - ``fallback`` (S,) int64, the number of the fallback's action among the state's own, or -1;
+        - ``center`` (N,) int64, which makes an action a ray (spec 9): the number, among the state's own, of the action
+          that it is at intensity 0, or -1. A ray also lists the successors of its centre, with transition features 0
+          where only the centre leads. ``center_cost_features`` (R, dc), at intensity 0, are needed if rows belong to
+          triplets and the ray has successors that its centre does not have.
 
-        Arrays of up to 16 MiB in total are copied. Larger ones are not: they, and the arrays they are views of, become
-        read-only and must not be changed in any other way. A checksum of them is verified before every plan
-        (:mod:`surefoot.model.seals`).
+        Others: ``start``, a state number or several; ``forbidden`` (S,) bool for all H steps, or a list with an array
+        or None for each; ``terminal_reward`` (S',), ``terminal_cost_features`` (S', dc) and, if only some of the last
+        states have a cost, ``terminal_has_cost`` (S',) bool; ``state_labels`` (H lists, one label per state) and
+        ``action_labels`` (H-1 lists, one per pair), where None stands for numbers; ``beyond``, in a graph that grows
+        and whose triplets to state 0 lead to states that it does not hold yet (spec 9).
 
-        Features may be float32 arrays, the same kind at all steps. Exactly these numbers are then declared: the
-        hidden costs and probabilities are linear in them, and nothing is added. If they were rounded from exact
-        features, declare the exact ones and use :meth:`stored_in_float32`, which accounts for the rounding.
+        Arrays of up to 16 MiB in total are copied. Larger ones, and the arrays they are views of, become read-only
+        instead and must not be changed; a checksum is verified before every plan (:mod:`surefoot.model.seals`).
 
-        Features may be sparse: a ``csr_array`` or ``csr_matrix`` of :mod:`scipy.sparse` instead of an array (costs
-        and transitions each of one kind at all steps). Regressions then keep a small matrix for each set of columns
-        that ever occur together, so even one column per triplet, pair or state fits in memory.
+        Features may be float32 arrays, at all steps alike: the hidden costs and probabilities are then linear in
+        exactly these numbers. If they were rounded, declare the exact features and call :meth:`stored_in_float32`.
+
+        Features may also be sparse: a ``csr_array`` or ``csr_matrix`` of :mod:`scipy.sparse`, at all steps alike.
+        Regressions then keep a small matrix for each set of columns that occur together, so even one column per
+        triplet, pair or state fits in memory.
         """
         given, seals = arrays.outline_of_arrays(
-            check_number_of_layers(horizon),
+            check_horizon(horizon),
             start,
             {
                 "state_ptr": state_ptr,
@@ -240,7 +239,7 @@ class Problem(Growing, Throttled):
 
     @classmethod
     def _assemble(cls, given: Outline, known: Declared) -> Problem:
-        """The one way to a problem: every rule is checked here."""
+        """Make a problem; every rule is checked here."""
         if known.anchor is not None:
             functions.check_function("anchor", known.anchor)
         horizon, dim = len(given.layers) + 1, given.layers[0].cost_features.shape[1]
@@ -272,22 +271,21 @@ class Problem(Growing, Throttled):
     # --- other forms of it ------------------------------------------------------------------------------
 
     def pruned(self) -> Problem:
-        """The same problem without states that no sequence of actions can reach; no value changes."""
+        """The same problem without states that cannot be reached; no value changes."""
         from surefoot.model.restated import pruned
 
         return pruned(self)
 
     def verify(self) -> None:
-        """Raise AssumptionBroken if an array that was too large to copy has changed since it was declared."""
+        """Raise AssumptionBroken if an array that was too large to copy has been changed."""
         check_seals(self.seals)
 
     def stored_in_float32(self) -> Problem:
-        """The same problem with its features stored in float32: half the memory, with all arithmetic still in float64.
+        """The same problem with features stored in float32: half the memory; all arithmetic is still in float64.
 
-        Cost features are rounded, so each limit declares ``norm`` × max ‖x − float32(x)‖ more ``misspecification``
-        (spec 3): the guarantee is still about the costs of the exact features. Anchors stay exact; arrays shared
-        between steps stay shared; sparse features, and problems with nothing to round, stay as they are. Features
-        outside the range of float32, above 3e38 or below 1e-38, are refused. Details: :mod:`surefoot.model.restated`.
+        Each limit then declares ``norm`` × max ‖x − float32(x)‖ more ``misspecification`` (spec 3), so the guarantee is
+        still about the costs of the exact features. Anchors stay exact, and sparse features stay as they are. Features
+        outside the range of float32 are refused. Details: :mod:`surefoot.model.restated`.
         """
         from surefoot.model.restated import stored_in_float32
 
@@ -307,17 +305,16 @@ class Problem(Growing, Throttled):
     # --- files ------------------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> Path:
-        """Write the problem to ``path``: JSON for ``.json``, arrays for ``.npz``, a new folder for ``.problem``; exact,
-        versioned, no pickle."""
+        """Write the problem, exactly, as JSON (``.json``), arrays (``.npz``) or a new folder (``.problem``)."""
         from surefoot.model import files
 
         return files.save_problem(self, Path(path))
 
     @staticmethod
     def load(path: str | Path, *, mapped: bool = False) -> Problem:
-        """Read and validate a problem written by :meth:`save`; a bad file is an error and never runs code.
+        """Read and check a problem written by :meth:`save`; nothing in the file is run.
 
-        ``mapped``: the arrays of a ``.problem`` stay on disk, and plans are made without loading it into memory.
+        ``mapped``: the arrays of a ``.problem`` stay on disk, and plans are made without loading them into memory.
         """
         from surefoot.model import files
 
@@ -325,12 +322,12 @@ class Problem(Growing, Throttled):
 
     @cached_property
     def mapped(self) -> bool:
-        """True if the arrays are on disk, so that nothing of their size is kept in memory."""
+        """True if the arrays are on disk; then nothing of their size may be kept in memory."""
         return any(isinstance(seal, FileSeal) for seal in self.seals)
 
     @cached_property
     def digest(self) -> str:
-        """A sha256, in hex, of the whole declaration; equal problems have the same digest, however they are stored."""
+        """A sha256, in hex, of the whole declaration, however it is stored."""
         from surefoot.model import files
 
         self.verify()

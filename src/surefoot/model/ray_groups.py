@@ -1,21 +1,21 @@
-"""How a plan shares work in a problem with rays: steps are handled together, and equal things once (spec 9).
+"""How a plan saves work in a problem with rays (spec 9).
 
-Steps whose costs follow the same γ, under the same limits and with the same anchors, form a *group*; in a stationary
-problem that is all of them. Their different layers are laid end to end, and steps with equal layers share one. Pairs
-with equal cost rows are of one *kind*: their largest intensity is found once, and their rows are bounded once.
+Steps whose costs follow the same γ, with the same limits and anchors, form a *group*; in a stationary problem there is
+one group. Its different layers are laid end to end, and steps with equal layers share one. Pairs with equal cost rows
+are of one *kind*: their rows are bounded once, and their largest intensity is found once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
-from surefoot.model.graph import BoolArray, FloatArray, IntArray, Layer, LayeredGraph, Rays, freeze, pointer_of
+from surefoot.model.graph import BoolArray, FloatArray, IntArray, Layer, LayeredGraph, freeze, pointer_of
 from surefoot.model.rays import NO_CENTER, mixed
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Ends(NamedTuple):
-    """Some numbers at both ends of rays."""
+    """Numbers at both ends of rays."""
 
     zero: FloatArray
     one: FloatArray
@@ -38,7 +38,7 @@ class Ends(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Kinds:
-    """Pairs that differ in their cost rows. (K kinds, U rows)"""
+    """The kinds of pairs, by their cost rows. (K kinds, U rows)"""
 
     ray: BoolArray  # (K,)
     first_row: IntArray  # (K,)
@@ -54,22 +54,22 @@ class Kinds:
         return Once(costs, freeze(numbers), freeze(pointer_of(many)))
 
     def every(self, found: FloatArray) -> FloatArray:
-        """(K,) from what was found for the rays; 1 for the others."""
+        """(K,) the intensities found for the rays, and 1 for the other kinds."""
         made = np.ones(len(self.ray))
         made[self.ray] = found
         return made
 
 
 class Once(NamedTuple):
-    """The cost rows of rays, equal ones once."""
+    """The cost rows of rays, each distinct one once."""
 
     costs: Ends
-    row: IntArray  # which of them each is, ray after ray
-    begin: IntArray  # (rays + 1,)  where those of a ray begin
+    row: IntArray  # the number of each row in ``costs``, ray after ray
+    begin: IntArray  # (rays + 1,)  where the rows of a ray begin
 
 
 class Mixed(NamedTuple):
-    """The layers of a group with their rays at some intensities."""
+    """The layers of a group, with its rays at some intensities."""
 
     intensity: FloatArray  # (N,)
     reward: FloatArray  # (N,)
@@ -79,21 +79,22 @@ class Mixed(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class RayGroup:
-    """Some steps of a problem, their different layers one after the other. (N pairs, R cost rows, E edges in all)"""
+    """A group of steps, with their different layers end to end. (N pairs, R cost rows, E edges in all)"""
 
-    steps: tuple[tuple[int, int], ...]  # each step, and which of the layers is its own
-    pairs: tuple[int, ...]  # how many there are before each layer, and in all; likewise:
+    steps: tuple[tuple[int, int], ...]  # each step, and the number of its layer
+    pairs: tuple[int, ...]  # where the pairs of each layer begin, and the last ends; likewise:
     rows: tuple[int, ...]
     edges: tuple[int, ...]
     kind: IntArray  # (N,)
-    kind_row: IntArray  # (R,) which row of its kind each is
+    kind_row: IntArray  # (R,) the row of its kind
     edge_pair: IntArray  # (E,)
     reward: Ends  # (N,)
     chances: Ends | None  # (E, dp); None: the cost features themselves
     kinds: Kinds
 
     def at(self, intensity: FloatArray, costs: FloatArray, near: Mixed | None = None) -> Mixed:
-        """With intensities (K,) and cost rows (U, dc) of the kinds. ``near``: what is known at others."""
+        """The group at the intensities (K,) of its kinds, whose cost rows (U, dc) are given. ``near``: the group at
+        other intensities, to start from."""
         own, x = intensity[self.kind], freeze(costs.take(self.kind_row, axis=0))
         if self.chances is None:
             phi = x
@@ -106,20 +107,23 @@ class RayGroup:
         return Mixed(freeze(own), freeze(self.reward.at(own)), x, freeze(phi))
 
     def by_step(self, table: FloatArray, cuts: Sequence[int]) -> list[tuple[int, FloatArray]]:
-        """Of every step its own part of a table; steps that share a layer share an array."""
+        """The part of a table that belongs to each step; steps that share a layer share an array."""
         parts = [table[begin:end] for begin, end in pairwise(cuts)]
         return [(h, parts[own]) for h, own in self.steps]
 
     def layers(self, graph: LayeredGraph, found: Mixed) -> list[tuple[int, Layer]]:
-        """Of every step its layer."""
+        """The layer of each step."""
         costs = self.by_step(found.cost_features, self.rows)
         chances = costs if self.chances is None else self.by_step(found.transition_features, self.edges)
         each = zip(self.by_step(found.reward, self.pairs), costs, chances, strict=True)
-        return [(h, graph.layers[h].with_features(reward, x, phi)) for (h, reward), (_, x), (_, phi) in each]
+        return [
+            (h, replace(graph.layers[h], reward=reward, cost_features=x, transition_features=phi))
+            for (h, reward), (_, x), (_, phi) in each
+        ]
 
 
 def ray_groups(problem: Problem) -> tuple[RayGroup, ...]:
-    """All steps of a problem with rays, in groups."""
+    """The steps of a problem with rays, in groups."""
     groups: dict[tuple[Any, ...], list[int]] = {}
     for h, anchors in enumerate(problem.graph.anchors[:-1]):
         key = 0 if problem.stationary_costs else h, problem.bounds[h].tobytes(), anchors
@@ -160,7 +164,7 @@ def _group(graph: LayeredGraph, steps: list[int]) -> RayGroup:
 
 
 def _kinds(ray: BoolArray, sizes: IntArray, costs: Ends) -> tuple[IntArray, IntArray, Kinds]:
-    """(N,) the kind of each pair; (R,) of each row its place among those of the kinds; the kinds. ``sizes`` (N,): how
+    """(N,) the kind of each pair; (R,) the number of each row among those of the kinds; the kinds. ``sizes`` (N,): how
     many rows each pair has."""
     first, number = np.cumsum(sizes) - sizes, _numbered(np.hstack(costs))[0]
     kind, chosen = np.empty(len(sizes), np.int64), list[IntArray]()  # the pairs that stand for the kinds
@@ -179,23 +183,22 @@ def _kinds(ray: BoolArray, sizes: IntArray, costs: Ends) -> tuple[IntArray, IntA
 
 
 def _numbered(rows: Any) -> tuple[IntArray, IntArray]:
-    """(n,) a number for each row, the same for equal ones; and the first row of each number."""
+    """(n,) a number for each row, the same for equal rows; and the first row of each number."""
     _, first, numbers = np.unique(rows, axis=0, return_index=True, return_inverse=True)
     return numbers.reshape(-1), first
 
 
 def _alike(graph: LayeredGraph, h: int, other: int) -> bool:
-    """The layers of two steps are mixed alike."""
-    one, two = (_mixed_from(graph.layers[step], graph.rays[step]) for step in (h, other))
+    """True if the layers of two steps are the same at any intensity."""
+    names = ("reward", "cost_features", "transition_features", "row_ptr", "pair_ptr")
+    one, two = (
+        (*(getattr(graph.layers[step], name) for name in names), *vars(graph.rays[step]).values())
+        for step in (h, other)
+    )
     return all(a is b or np.array_equal(a, b) for a, b in zip(one, two, strict=True))
 
 
-def _mixed_from(layer: Layer, rays: Rays) -> tuple[Any, ...]:
-    own = layer.reward, layer.cost_features, layer.transition_features, layer.row_ptr, layer.pair_ptr
-    return *own, rays.center, rays.cost_features, rays.transition_features
-
-
 def _joined(parts: Iterable[Any]) -> Any:
-    """One after the other; a single one as it is, without a copy."""
+    """The parts end to end; a single one is not copied."""
     tables = list(parts)
     return tables[0] if len(tables) == 1 else np.concatenate(tables)

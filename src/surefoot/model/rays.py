@@ -1,9 +1,9 @@
-"""Rays: actions with an intensity α in [0, 1], counted from a *centre* action of the same state (spec 9).
+"""Rays: actions with an intensity α in [0, 1], such as a throttle, a dose or a set-point (spec 9).
 
-A throttle, a dose, a set-point. Reward, cost rows and transition features are affine in α, between those of the centre
-(α = 0) and the action's own (α = 1); with 0 < α ≤ 1 any successor of either end may follow.
+A ray starts from its *centre*, another action of the same state. Reward, cost rows and transition features are affine
+in α, from those of the centre (α = 0) to the action's own (α = 1); for α > 0 any successor of either may follow.
 
-A problem with one intensity for every pair is an ordinary problem: see :meth:`Throttled.at`. How rays are declared is
+With a fixed intensity for every pair, a problem is an ordinary one: see :meth:`Throttled.at`. How rays are declared is
 in surefoot.model.centers.
 """
 
@@ -22,6 +22,7 @@ from surefoot.model.graph import NO_ACTION, FloatArray, Layer, LayeredGraph, Ray
 from surefoot.model.labels import shown
 from surefoot.model.lookup import Lookup
 from surefoot.model.reals import reals
+from surefoot.model.sharing import made_once
 
 if TYPE_CHECKING:
     from surefoot.model.problem import Problem
@@ -36,7 +37,7 @@ Intensities = tuple[FloatArray, ...]
 
 
 def refuse_rays(problem: Problem, who: str) -> None:
-    """Refuse rays where intensities are not supported: ignoring them would mean playing every action in full."""
+    """Refuse rays where intensities are not supported: to ignore them would be to play every action in full."""
     if problem.graph.rays:
         raise InvalidInput(
             f"{who} does not know intensities",
@@ -47,7 +48,7 @@ def refuse_rays(problem: Problem, who: str) -> None:
 
 
 def at_intensity(intensity: float | None) -> str:
-    """In words, after the name of an action; nothing for one that is played in full."""
+    """What to add to the name of an action; empty if it is played in full."""
     return "" if intensity is None or intensity == FULL else f" at {intensity:.6g}"
 
 
@@ -58,35 +59,26 @@ def mixed(ends: tuple[Any, Any], share: FloatArray) -> Any:
     return (1.0 - weight) * at_zero + weight * at_one
 
 
-def layer_at(layer: Layer, rays: Rays, intensity: FloatArray) -> Layer:
-    """The layer with every ray at its intensity (N,): an ordinary one."""
+def features_at(layer: Layer, rays: Rays, intensity: FloatArray) -> dict[str, Any]:
+    """The rewards and features of a layer with every ray at its intensity (N,), by name."""
     by_row, by_edge = (np.repeat(intensity, np.diff(pointer)) for pointer in (layer.row_ptr, layer.pair_ptr))
-    costs = freeze(mixed((rays.cost_features, layer.cost_features), by_row))
-    shared = layer.transition_features is layer.cost_features
-    return replace(
-        layer,
-        reward=freeze(mixed((rays.reward(layer), layer.reward), intensity)),
-        cost_features=costs,
-        transition_features=costs
-        if shared
-        else freeze(mixed((rays.transition_features, layer.transition_features), by_edge)),
-    )
+    reward = freeze(mixed((rays.reward(layer), layer.reward), intensity))
+    x = phi = freeze(mixed((rays.cost_features, layer.cost_features), by_row))
+    if layer.transition_features is not layer.cost_features:
+        phi = freeze(mixed((rays.transition_features, layer.transition_features), by_edge))
+    return {"reward": reward, "cost_features": x, "transition_features": phi}
 
 
 def layers_at(graph: LayeredGraph, intensities: Sequence[FloatArray]) -> list[Layer]:
-    """The layers with every ray at its intensity, H-1 of (N,) (ass:starconvexity); those that share features and
-    intensities still do."""
-    made: dict[tuple[int, ...], Layer] = {}
-    layers = []
-    for layer, rays, intensity in zip(graph.layers, graph.rays, intensities, strict=True):
-        key = tuple(map(id, (layer.cost_features, layer.transition_features, layer.reward, rays, intensity)))
-        own = made[key] if key in made else made.setdefault(key, layer_at(layer, rays, intensity))
-        layers.append(layer.with_features(own.reward, own.cost_features, own.transition_features))
-    return layers
+    """The layers with every ray at its intensity, H-1 of (N,) (ass:starconvexity); steps go on sharing arrays."""
+    steps = list(zip(graph.layers, graph.rays, intensities, strict=True))
+    keys = [tuple(map(id, (y.cost_features, y.transition_features, y.reward, r, i))) for y, r, i in steps]
+    mixed_once = made_once(keys, lambda h: features_at(*steps[h]))
+    return [replace(layer, **own) for layer, own in zip(graph.layers, mixed_once, strict=True)]
 
 
 def pair_at(layer: Layer, rays: Rays, pair: int, intensity: float) -> Layer:
-    """A layer of this pair alone, at an intensity: with these features its data enter."""
+    """The layer that consists of this pair alone, at an intensity: its data are recorded with these features."""
     rows, edges = (slice(int(p[pair]), int(p[pair + 1])) for p in (layer.row_ptr, layer.pair_ptr))
     costs, chances = (cast(FloatArray, table) for table in (layer.cost_features, layer.transition_features))
     x, phi = (
@@ -112,7 +104,7 @@ def pair_at(layer: Layer, rays: Rays, pair: int, intensity: float) -> Layer:
 
 
 def intensities_of(graph: LayeredGraph, given: float | Sequence[NDArray[Any]]) -> Intensities:
-    """H-1 of (N,) from one number for all rays, or as given and checked; 1 wherever an action has no intensity."""
+    """H-1 of (N,), checked: one number for all rays, or arrays as given; 1 for every action without an intensity."""
     if isinstance(given, (int, float)) and not isinstance(given, bool):
         if not 0.0 <= given <= 1.0:
             raise InvalidInput("an intensity is between 0 and 1", got=repr(given))
@@ -143,7 +135,7 @@ class Throttled(Lookup):
         return bool(self.graph.rays)
 
     def at(self, intensity: float | Sequence[FloatArray]) -> Problem:
-        """The problem with every ray at one intensity, or at its own, H-1 arrays (N,): no action has a choice left.
+        """The problem with every ray at a fixed intensity: one for all, or H-1 arrays (N,).
 
         Examples:
             >>> problem = sf.worlds.make("dosing/testing").problem
@@ -156,15 +148,15 @@ class Throttled(Lookup):
         return self.with_layers(layers_at(self.graph, self.intensities(intensity)))
 
     def with_layers(self, layers: Sequence[Layer]) -> Problem:
-        """The problem with these layers, whose rays have their intensities."""
+        """The problem with these layers, in which rays have a fixed intensity."""
         made: Problem = replace(cast(Any, self), graph=replace(self.graph, layers=tuple(layers), rays=()))
-        for name in _KEPT:  # tolerances, and what counts as a violation, are those of the declaration
+        for name in _KEPT:  # tolerances and thresholds stay those of the declaration
             made.__dict__[name] = getattr(self, name)
         return made
 
     @cached_property
     def ray_groups(self) -> tuple[RayGroup, ...]:
-        """The steps, and which of them a plan looks at together."""
+        """The steps, grouped as a plan handles them."""
         from surefoot.model.ray_groups import ray_groups
 
         return ray_groups(cast("Problem", self))
@@ -174,7 +166,7 @@ class Throttled(Lookup):
         return self.has_rays and bool(self.graph.rays[h].center[pair] != NO_CENTER)
 
     def intensity(self, h: int, pair: int, given: Any, where: str) -> float:
-        """An intensity that this action can have, as a number; anything else is refused."""
+        """The intensity as a number; anything that this action cannot have is refused."""
         number, ray = None if isinstance(given, (bool, np.bool_)) else reals(given), self.is_ray(h, pair)
         if number is None or number.ndim:
             raise InvalidInput("an intensity is a number", where=where, got=shown(given), fix="Give it without quotes.")
@@ -185,5 +177,5 @@ class Throttled(Lookup):
         return value
 
     def intensities(self, given: float | Sequence[FloatArray]) -> Intensities:
-        """H-1 of (N,): one intensity for all rays, or as given, checked; 1 for actions without one."""
+        """H-1 of (N,), checked: one intensity for all rays, or arrays as given; 1 for actions without one."""
         return intensities_of(self.graph, given)

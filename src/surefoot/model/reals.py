@@ -1,4 +1,4 @@
-"""Numbers that a user gives: real ones, or refused by name. A text or a complex number is never converted."""
+"""Checks numbers that a user gives: they must be real. Text and complex numbers are never converted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _REAL = (Real, Decimal, np.bool_)
 
 
 def reals(value: object) -> FloatArray | None:
-    """The value as float64 in its own shape and memory; None unless it holds real numbers alone."""
+    """The value as a new float64 array of the same shape; None unless it holds only real numbers."""
     try:
         given = np.asarray(value)
         kind = given.dtype.kind
@@ -38,11 +38,11 @@ def plain(value: object) -> FloatArray | None:
 
 NUMBERS = "Give plain numbers, without quotes."
 _NUMBER = "Give a plain number, without quotes."
-_FINITE = "Give a number that is large enough, such as a bound on it from a data sheet."
+_FINITE = "Give a number that is surely large enough, such as one from a data sheet."
 
 
 def real(what: str, value: object, where: str = "") -> float:
-    """One number; a NaN, an infinity and a truth value are numbers here."""
+    """One number; NaN, infinity and truth values are allowed."""
     number = reals(value)
     if number is None or number.ndim:
         raise InvalidInput(f"{what} must be a number", where=where, got=shown(value), fix=_NUMBER)
@@ -50,7 +50,7 @@ def real(what: str, value: object, where: str = "") -> float:
 
 
 def constant(what: str, value: object, where: str = "") -> float:
-    """One finite number; True is a mistake here."""
+    """One finite number; not True or False."""
     if isinstance(value, (bool, np.bool_)):
         raise InvalidInput(f"{what} must be a number", where=where, got=repr(value), fix=_NUMBER)
     number = real(what, value, where)
@@ -61,7 +61,7 @@ def constant(what: str, value: object, where: str = "") -> float:
 
 
 def vector(what: str, value: object, length: int | None, where: str) -> FloatArray:
-    """A flat float64 vector of its own, of this length if one is given."""
+    """A new flat float64 vector, of this length if one is given."""
     row = reals(value)
     if row is None or row.ndim != 1 or len(row) == 0:
         raise InvalidInput(
@@ -72,6 +72,6 @@ def vector(what: str, value: object, length: int | None, where: str) -> FloatArr
             f"{what} has the wrong length",
             where=where,
             got=f"{len(row)} numbers where {length} are expected: {shown(value)}",
-            fix="Give as many numbers everywhere, 0 where a feature plays no part.",
+            fix="Give the same number of features everywhere, 0 for those that do not matter.",
         )
     return row

@@ -1,16 +1,14 @@
-"""The same problem, stated otherwise: without the states that nothing reaches, or with its features in float32.
+"""The same problem in another form: with features in float32, or without the states that cannot be reached.
 
-**float32** is half the memory and half the traffic, the arithmetic as before.
-
-What rounding takes from a feature is a misspecification like any other (spec 3), so that much more of it is declared:
+**float32** takes half the memory. The rounding of cost features is declared as misspecification (spec 3):
 
     cost_j = ⟨γ_j, x⟩ = ⟨γ_j, fl(x)⟩ + η,    |η| ≤ ‖γ_j‖·‖x − fl(x)‖ ≤ L_j · max ‖x − fl(x)‖
 
-The maximum is over all cost rows and last states. All that is proved of costs then holds for the exact features' costs.
+where the maximum is over all cost rows and last states. What is proved about costs then holds for the exact features'.
 
-Transition features are rounded too. Safety does not depend on them, so nothing is declared for them: a value target
-Σ P(s')V(s') is off by at most transition_norm · max V · Σ_{s'} ‖φ − float32(φ)‖, about 6e-8 of its size, and after n
-rows the ellipsoid (S6) is too small by √n times that at most. Optimism may fall short by that much.
+Transition features are rounded too. Safety does not depend on them, so nothing is declared: a value target Σ P(s')V(s')
+is off by at most transition_norm · max V · Σ_{s'} ‖φ − float32(φ)‖, about 6e-8 of its size, and after n rows the
+ellipsoid (S6) is too small by at most √n times that.
 """
 
 from __future__ import annotations
@@ -21,7 +19,6 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from surefoot.errors import InvalidInput
 from surefoot.model.features import FeatureArray, Features, pieces
@@ -42,8 +39,8 @@ from surefoot.model.problem import Problem
 from surefoot.model.rays import refuse_rays
 from surefoot.model.sparse_rows import SparseRows
 
-#: The most that a row may lose, relative to its largest entry. Plain rounding loses half of it at most; more is lost
-#: only where float32 has no such numbers, above 3e38 or below 1e-38.
+#: The most that a row may lose, relative to its largest entry. Rounding loses at most half of this; more is lost only
+#: beyond the range of float32, above 3e38 or below 1e-38.
 _MOST_LOST = float(np.finfo(np.float32).eps)
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -59,7 +56,7 @@ def stored_in_float32(problem: Problem) -> Problem:
 
     def rounded(kind: str, x: Features, place: Callable[[int], str]) -> tuple[Features, float]:
         if isinstance(x, SparseRows):
-            return x, 0.0  # small already, and kept as it is
+            return x, 0.0  # it is small already
         if id(x) not in known:
             known[id(x)] = round_table(kind, x, place)
         return known[id(x)]
@@ -91,13 +88,14 @@ def _tables(graph: LayeredGraph) -> list[FeatureArray]:
 
 
 def round_table(kind: str, x: FeatureArray, place: Callable[[int], str]) -> tuple[FeatureArray, float]:
-    """The table in float32, and max ‖x − fl(x)‖ of its rows, rounded up; refused where float32 has no such numbers."""
+    """The table in float32, and max ‖x − fl(x)‖ of its rows, rounded up. Numbers beyond its range are refused."""
     if x.dtype == np.float32:
         return x, 0.0
     stored, loss = np.empty(x.shape, np.float32), 0.0
     for rows, piece in pieces(x):
-        stored[rows] = _narrow(piece)
-        lost = np.abs(piece - stored[rows])  # exact: the digits that float32 has no room for
+        with np.errstate(over="ignore", under="ignore"):  # refused below, by what it loses
+            stored[rows] = piece
+        lost = np.abs(piece - stored[rows])  # exact
         bad = np.flatnonzero(~(lost.max(axis=1) <= _MOST_LOST * np.abs(piece).max(axis=1)))
         if len(bad):
             row = int(bad[0])
@@ -111,24 +109,18 @@ def round_table(kind: str, x: FeatureArray, place: Callable[[int], str]) -> tupl
     return freeze(stored), loss
 
 
-def _narrow(piece: FloatArray) -> NDArray[np.float32]:
-    """fl(x); what is out of range becomes infinite or zero, and is refused by its loss."""
-    with np.errstate(over="ignore", under="ignore"):
-        return piece.astype(np.float32)
-
-
 def _longest(lost: FloatArray) -> float:
     """The length of the longest row (n, d), rounded up."""
     scale = float(lost.max())
     if scale == 0.0:
         return 0.0
-    shares = lost / scale  # their squares cannot underflow to nothing: the largest is one
+    shares = lost / scale  # so that not all squares underflow
     length = scale * math.sqrt(float((shares * shares).sum(axis=1).max()))
     return math.nextafter(length * (1.0 + (lost.shape[1] + 8) * _EPS), math.inf)
 
 
 def widened(limit: Limit, norm: float, loss: float) -> Limit:
-    """The limit for features that are off by ``loss`` at most: ζ + L·loss, rounded up; L ≥ ‖γ‖ by norm or prior."""
+    """The limit for features that are off by at most ``loss``: with ζ + L·loss, rounded up; L ≥ ‖γ‖."""
     if loss == 0.0 or norm == 0.0:
         return limit
     extra = math.nextafter(norm * loss, math.inf)
@@ -139,24 +131,19 @@ def widened(limit: Limit, norm: float, loss: float) -> Limit:
 
 
 def pruned(problem: Problem) -> Problem:
-    """The same problem without them; itself where there are none, or where the graph still grows."""
-    graph = problem.graph
-    if graph.beyond is not None or all(mask.all() for mask in graph.reachable):
+    """The problem without states that cannot be reached; unchanged if there are none or the graph still grows."""
+    graph, keep = problem.graph, problem.graph.reachable
+    if graph.beyond is not None or all(mask.all() for mask in keep):
         return problem
     refuse_rays(problem, "pruning")
-    return replace(problem, graph=_pruned(graph), naming=problem.naming.kept(graph.reachable, graph.layers))
-
-
-def _pruned(graph: LayeredGraph) -> LayeredGraph:
-    """The graph without the states that nothing can reach; layers that keep all stay shared."""
-    keep = graph.reachable
     layers = tuple(_restrict(layer, keep[h], keep[h + 1]) for h, layer in enumerate(graph.layers))
     starts = freeze(_renumber(keep[0])[graph.starts])
-    return LayeredGraph(layers, graph.terminal.part(keep[-1]), starts, graph.anchors)
+    left = LayeredGraph(layers, graph.terminal.part(keep[-1]), starts, graph.anchors)
+    return replace(problem, graph=left, naming=problem.naming.kept(keep, graph.layers))
 
 
 def _renumber(keep: BoolArray) -> IntArray:
-    """New index of every kept entry; dropped ones get a number that must not be used."""
+    """The new index of every kept entry; the numbers of dropped ones mean nothing."""
     return np.cumsum(keep, dtype=np.int64) - 1
 
 

@@ -1,7 +1,6 @@
-"""The rules that a problem keeps, each checked once, each naming its culprit.
+"""The rules that a problem must keep; an error says where one is broken.
 
-Arrays that several steps share are checked once. Structure comes before content: a rule may rely on
-those above it.
+Arrays that steps share are checked once. Structure comes before content: a rule may rely on those above it.
 """
 
 from __future__ import annotations
@@ -27,15 +26,15 @@ from surefoot.model.sparse_rows import SparseRows
 from surefoot.tolerances import SQUARES
 
 MAX_HORIZON = 1_000_000
-_FINITE = "Look for a division by zero or a missing value in the function that gives it."
+_FINITE = "Look for a division by zero or a missing value where it is computed."
 
-ASKED_TWICE = 64  #: pairs whose successors and reward a user's functions are asked for once more
+ASKED_TWICE = 64  #: pairs whose successors and reward the user's functions are asked for again
 
 
 def check_limits(limits: Sequence[Limit] | Limit) -> tuple[Limit, ...]:
     if isinstance(limits, Limit):
         limits = (limits,)
-    if not isinstance(limits, (list, tuple)):  # the order is that of the measured costs
+    if not isinstance(limits, (list, tuple)):  # measured costs come in this order
         raise InvalidInput("limits must be a Limit or a list of them", got=shown(limits), fix="Put them into a list.")
     if not limits:
         raise InvalidInput("a problem needs a limit", got="limits is empty", fix="Give at least one Limit.")
@@ -45,7 +44,7 @@ def check_limits(limits: Sequence[Limit] | Limit) -> tuple[Limit, ...]:
     names = [limit.name for limit in limits]
     for name in names:
         if names.count(name) > 1:
-            raise InvalidInput("two limits share a name", got=repr(name), fix="Give each a name of its own.")
+            raise InvalidInput("two limits share a name", got=repr(name), fix="Give each its own name.")
     return tuple(limits)
 
 
@@ -64,19 +63,14 @@ def check_horizon(horizon: int) -> int:
             got=shown(horizon),
             fix="The last step takes no action, so one decision needs two steps.",
         )
-    return int(horizon)
-
-
-def check_number_of_layers(horizon: int) -> int:
-    """Refuse a horizon whose steps would not fit in memory, which is usually a typing error."""
-    if check_horizon(horizon) > MAX_HORIZON:
+    if horizon > MAX_HORIZON:  # usually a typing error, and the steps may not fit in memory
         fix = "It counts steps, not seconds: choose a longer step."
         raise InvalidInput(f"horizon is above {MAX_HORIZON}", got=shown(horizon), fix=fix)
     return int(horizon)
 
 
 def check_layers(given: Outline, naming: Naming) -> None:
-    """Structure and content of every step; shared arrays are checked the first time only."""
+    """Check every step; shared arrays only once."""
     seen: set[tuple[object, ...]] = set()
 
     def first_time(rule: str, *arrays: object) -> bool:
@@ -96,8 +90,8 @@ def check_layer(
     grows: bool,
     first_time: Callable[..., bool] = lambda rule, *arrays: True,
 ) -> None:
-    """Structure and content of one step. Where the graph ``grows``, several triplets of a pair may lead OUTSIDE.
-    ``first_time``: is a rule asked of some arrays for the first time?"""
+    """Check one step. If the graph ``grows``, several triplets of a pair may lead OUTSIDE. ``first_time``: has this
+    rule not been checked for these arrays?"""
     if first_time("structure", layer.state_ptr, layer.pair_ptr, layer.row_ptr):
         _check_structure(layer, h, naming)
     if first_time(f"successors {n_next}", layer.successor, layer.pair_ptr):
@@ -110,11 +104,11 @@ def check_layer(
         _check_rows(table, SQUARES[0])
     if transitions is not costs and first_time("transition features", transitions):
         table = _Table("transition feature", transitions, partial(naming.at_edge, layer, h), None)
-        _check_rows(table, 0.0)  # a chance may be as small as it likes
+        _check_rows(table, 0.0)  # a probability may be tiny
 
 
 def check_terminal(terminal: Terminal, last: int, naming: Naming) -> None:
-    """The content of the last step."""
+    """Check the last step."""
     place = partial(naming.at_state, last)
     _check_rewards(terminal.reward, place)
     if terminal.cost_features is not None:
@@ -123,11 +117,11 @@ def check_terminal(terminal: Terminal, last: int, naming: Naming) -> None:
 
 def _check_structure(layer: Layer, h: int, naming: Naming) -> None:
     at_state, at_pair = partial(naming.at_state, h), partial(naming.at_pair, layer, h)
-    fix = "Every state before the last step needs an action; leave out states that do not exist."
+    fix = "Every state before the last step needs an action; remove states that do not exist."
     refuse_first(np.diff(layer.state_ptr) == 0, "state without actions", at_state, fix)
     fix = "Declare every state that the action may lead to."
     refuse_first(np.diff(layer.pair_ptr) == 0, "empty support", at_pair, fix, "no successors")
-    fix = "Give every pair one row of cost_features or more; a row of zeros for a cost that is always zero."
+    fix = "Give every pair at least one row of cost_features; zeros if the cost is always zero."
     refuse_first(np.diff(layer.row_ptr) == 0, "action without cost features", at_pair, fix, "no cost row")
 
 
@@ -153,13 +147,13 @@ def _check_successors(layer: Layer, h: int, n_next: int, naming: Naming, grows: 
 
 def _check_rewards(reward: FloatArray, place: Callable[[int], str]) -> None:
     bad = ~((reward >= 0) & (reward <= 1))  # a NaN is neither
-    fix = "Rescale the rewards; the value bounds rely on this range."
+    fix = "Rescale the rewards: the value bounds rely on this range."
     refuse_first(bad, "reward is outside [0, 1]", place, fix, lambda i: repr(float(reward[i])))
 
 
 @dataclass(frozen=True, eq=False)
 class _Table:
-    """Features of one kind, and how messages call their rows and columns."""
+    """A table of features, and how messages name its rows and columns."""
 
     kind: str
     features: Features
@@ -172,7 +166,7 @@ class _Table:
 
 
 def _check_rows(table: _Table, least: float) -> None:
-    """Every number is finite, and every row is zero or has a squared length to compute with, at least so large."""
+    """Every number is finite, and every row is zero or has a squared length from ``least`` to the largest usable."""
     features = table.features
     if isinstance(features, SparseRows):
         _check_squares(table, 0, features.squares(), least)
@@ -184,7 +178,7 @@ def _check_rows(table: _Table, least: float) -> None:
 
 
 def _check_squares(table: _Table, first: int, squares: FloatArray, least: float) -> None:
-    """Squared lengths of the rows from ``first`` on: Gram matrices and bounds are made of them."""
+    """Squared lengths of the rows from ``first`` on, of which Gram matrices and bounds are computed."""
     odd = np.flatnonzero(~((squares >= least) & (squares <= SQUARES[1])))
     features = table.features[first + odd]
     wrong = odd[features.not_zero() if isinstance(features, SparseRows) else np.any(features != 0.0, axis=1)]
@@ -194,7 +188,7 @@ def _check_squares(table: _Table, first: int, squares: FloatArray, least: float)
     x = np.asarray(table.features[row], np.float64)
     if not np.isfinite(x).all():
         column = int(np.argmin(np.isfinite(x)))
-        short = len(x) <= 8 and table.names is None  # else the whole row would not be read
+        short = len(x) <= 8 and table.names is None  # a longer row is hard to read
         got = repr(x.tolist()) if short else table.entry(float(x[column]), column)
         raise InvalidInput(f"{table.kind} is not finite", where=table.place(row), got=got, fix=_FINITE)
     column = int(np.abs(x).argmax())
@@ -203,13 +197,13 @@ def _check_squares(table: _Table, first: int, squares: FloatArray, least: float)
         f"{table.kind} is too {'large' if size > 1.0 else 'small'} to be squared",
         where=table.place(row),
         got=f"entries up to {size!r}" if table.names is None else table.entry(float(x[column]), column),
-        fix="Measure features in other units, and the norm in their inverse; or declare zero.",
+        fix="Give features in other units, and the norm in their inverse; or declare zero.",
     )
 
 
 def check_sizes(declared: Lookup) -> None:
-    """Costs as large as declared, their noise, and rows scaled by the half-widths of a prior can all be squared:
-    tolerances, tests and bounds are made of them (spec 8)."""
+    """The largest costs, their noise, and rows scaled by a prior's half-widths can be squared without over- or
+    underflow, which tolerances, tests and bounds rely on (spec 8)."""
     graph = declared.graph
     for j, (limit, prior) in enumerate(zip(declared.limits, declared.priors, strict=True)):
         most = float(declared.largest_costs[j])
@@ -237,7 +231,7 @@ def check_repeatable(
     successors: Callable[[int, Any, Any], Sequence[Any]],
     reward: Callable[[int, Any, Any], float],
 ) -> None:
-    """Ask a user's functions for successors and reward of some pairs once more: a random one declares nothing."""
+    """Ask the user's functions again for successors and reward of some pairs: the answer must not be random."""
     ends = np.cumsum([0, *(layer.n_pairs for layer in layers)])
     total = int(ends[-1])
     for number in np.unique(np.linspace(0, total - 1, min(ASKED_TWICE, total)).astype(np.int64)).tolist():
@@ -249,18 +243,18 @@ def check_repeatable(
         declared, again = [naming.states[h + 1][i] for i in reached], list(successors(h, s, a))
         if again != declared:
             got = f"first {shown(declared)}, then {shown(again)}"
-            fix = "List every state that may follow, always the same; what happens is drawn by the plant."
+            fix = "Always list all states that may follow; which one does follow is up to the plant."
             rule = "successors gives another answer when it is asked again"
             raise InvalidInput(rule, where=where, got=got, fix=fix)
         first, value = float(layer.reward[pair]), reward(h, s, a)
-        if value != first and value == value:  # what is no number is refused elsewhere
+        if value != first and value == value:  # a NaN is refused elsewhere
             rule, got = "reward gives another answer when it is asked again", f"first {first!r}, then {value!r}"
-            raise InvalidInput(rule, where=where, got=got, fix="Give the mean, always the same.")
+            raise InvalidInput(rule, where=where, got=got, fix="Always return the mean.")
 
 
 def follow_fallback(given: Outline, naming: Naming) -> tuple[tuple[Layer, ...], Terminal]:
-    """Follow the fallback through every state it can reach; refuse one that is not closed (ass:knownseedsubgraph), or
-    that may enter a forbidden state (spec 9)."""
+    """Follow the fallback through every state it can reach. It must be closed (ass:knownseedsubgraph) and must not
+    enter a forbidden state (spec 9)."""
     reached = np.zeros(given.layers[0].n_states, bool)
     reached[given.starts] = True
     done: list[Layer] = []
@@ -298,14 +292,14 @@ def _refuse_open_fallback(h: int, state: int, done: list[Layer], naming: Naming)
 
 
 def _who_leads_to(h: int, state: int, before: Layer, naming: Naming) -> tuple[str, Label]:
-    """Where, and by which action, the fallback can come to a state of layer h."""
+    """Where, and by which action, the fallback can get to a state of layer h."""
     pair = next(int(p) for p in before.fallback_pairs() if state in before.successors_of(p))
     culprit = owner(before.state_ptr, pair)
     return naming.at_state(h - 1, culprit), naming.action(before, h - 1, pair)
 
 
 def _refuse_forbidden(h: int, entered: BoolArray, done: list[Layer], naming: Naming) -> None:
-    """Of layer h (S,): the forbidden states in which an episode may begin, or that the fallback may enter."""
+    """``entered`` (S,): forbidden states of layer h in which an episode may begin, or which the fallback may enter."""
     if not entered.any():
         return
     state = int(np.flatnonzero(entered)[0])
@@ -313,7 +307,7 @@ def _refuse_forbidden(h: int, entered: BoolArray, done: list[Layer], naming: Nam
         raise InvalidInput(
             "start is forbidden",
             where=naming.at_state(0, state),
-            fix="Begin elsewhere, or do not forbid this state.",
+            fix="Start elsewhere, or do not forbid this state.",
         )
     culprit, action = _who_leads_to(h, state, done[-1], naming)
     raise InvalidInput(

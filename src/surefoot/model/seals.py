@@ -1,9 +1,9 @@
-"""Arrays that somebody else may still write to: copied where they are small, sealed where they are not.
+"""Protects a problem's arrays from changes: small ones are copied, large ones sealed.
 
-A read-only flag does not reach a view that was taken before, nor a file that is mapped twice: features could change
-after they were validated, and with them what every bound means. So the smallest arrays, ``COPIED`` bytes together, are
-copied when a problem is declared. The larger ones stay where they are, and a checksum (CRC-32, some 4 GB a second: for
-a problem of 10⁶ triplets a twentieth of the time of a plan) is compared before every plan and every digest.
+Making an array read-only does not protect it from older views, or from a second mapping of its file. If features
+changed after they were checked, no bound would mean anything. So the smallest arrays, ``COPIED`` bytes in total, are
+copied when a problem is declared. The checksums of the others (CRC-32, about 4 GB a second) are compared before every
+plan and every digest; with 10⁶ triplets this takes a twentieth of the time of a plan.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class Seal:
 
 @dataclass(frozen=True, eq=False)
 class FileSeal(Seal):
-    """Of an array that is mapped from a file: which file it was. To sum it up before every plan would take longer than
-    the plan, so what a program does that writes into the file and sets its clock back is not noticed."""
+    """Of an array that is mapped from a file, whose size and time are compared instead: a checksum would take longer
+    than a plan. A program that writes into the file and resets its time is not noticed."""
 
     path: Path
     stamp: tuple[int, ...]
@@ -61,10 +61,10 @@ def _stamp(path: Path) -> tuple[int, ...]:
 
 
 def taken_over(arguments: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[Seal, ...]]:
-    """The arguments with copies in place of the smallest arrays, and seals of the others.
+    """The arguments with copies of the smallest arrays, and seals of the others.
 
-    An argument is an array, a :class:`SparseRows`, or a list with one for each layer. The same object stays the same
-    object; what is no array of numbers in C order is left for the checks that follow.
+    An argument is an array, a :class:`SparseRows`, or a list with one for each layer. Shared objects stay shared;
+    anything but an array of numbers in C order is left to later checks.
     """
     found = {
         id(array): (name, array)
@@ -106,7 +106,7 @@ def check_seals(seals: Iterable[Seal]) -> None:
                 "an array of the problem was changed after it was declared",
                 where=seal.name,
                 got=f"{seal.array.nbytes} bytes with another checksum",
-                fix="Declare the problem again, from arrays that are not written to, and make a new agent.",
+                fix="Declare the problem again, from arrays that nobody writes to, and make a new agent.",
             )
 
 

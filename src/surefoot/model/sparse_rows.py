@@ -1,10 +1,9 @@
-"""A table of features most of whose entries are zero: the rows' own columns and values, as in a CSR matrix.
+"""A sparse table of features, stored like a CSR matrix.
 
-    row e   columns[indptr[e] : indptr[e+1]], increasing, with values likewise; every other entry is zero
+    row e   columns[indptr[e] : indptr[e+1]], increasing, and its values likewise; every other entry is zero
 
-It shows just enough of an array's face (shape, len, rows by number, mask or slice, ``@``) that what only reads features
-need not know which kind it has. A problem with one column per triplet or per pair needs no d × d matrix this way: see
-:mod:`surefoot.estimate.blocks`.
+It has as much of an array's interface (shape, len, rows by number, mask or slice, ``@``) as code needs that only reads
+features. A problem with one column per triplet or pair then needs no d × d matrix: see :mod:`surefoot.estimate.blocks`.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 from surefoot.errors import InvalidInput
 
 MOST_COLUMNS = 2**31 - 1  # column numbers are int32
-FEW_COLUMNS, PER_ENTRY = 1 << 20, 4096  # more columns than the first need an entry for every so many
+FEW_COLUMNS, PER_ENTRY = 1 << 20, 4096  # beyond the first, a table may have so many columns per entry
 
 _INDEX, _COLUMN, _VALUE = np.dtype(np.int64), np.dtype(np.int32), np.dtype(np.float64)
 
@@ -34,7 +33,7 @@ class RowParts(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class SparseRows:
-    """n rows of length ``dim``; made by :func:`taken` or from another one, which is what keeps them in order."""
+    """n rows of length ``dim``. Make one with :func:`checked` or from another one, so that the entries are in order."""
 
     indptr: NDArray[np.int64]  # (n+1,)
     columns: NDArray[np.int32]  # (nnz,)  increasing within a row
@@ -73,7 +72,7 @@ class SparseRows:
     @overload
     def __getitem__(self, rows: slice | NDArray[Any]) -> SparseRows: ...
     def __getitem__(self, rows: int | np.integer[Any] | slice | NDArray[Any]) -> NDArray[np.float64] | SparseRows:
-        """One row, dense (d,); or the rows of a slice, mask or list of numbers."""
+        """One row as a dense array (d,), or a table of the rows in a slice, mask or list of numbers."""
         if isinstance(rows, (int, np.integer)):
             row = np.zeros(self.dim)
             e = range(len(self))[int(rows)]
@@ -97,7 +96,7 @@ class SparseRows:
         return product
 
     def dense(self) -> NDArray[np.float64]:
-        """(n, d) as a plain array, for problems that are small."""
+        """(n, d) as a plain array, for small tables."""
         table = np.zeros(self.shape)
         table[self.row_of_entries(), self.columns] = self.values
         return table
@@ -118,7 +117,7 @@ class SparseRows:
         return np.asarray(squares, np.float64)
 
     def not_zero(self) -> NDArray[np.bool_]:
-        """(n,) rows with an entry other than zero."""
+        """(n,) which rows have an entry other than zero."""
         marks = np.zeros(len(self), bool)
         marks[self.row_of_entries()[self.values != 0.0]] = True
         return marks
@@ -130,13 +129,13 @@ class SparseRows:
         return SparseRows(gaps.indptr.astype(np.int64), gaps.indices, gaps.data, self.dim).norms()
 
     def _scipy(self) -> Any:
-        from scipy.sparse import csr_array  # loaded only where a problem is sparse: the start stays light
+        from scipy.sparse import csr_array  # slow to import, and seldom needed
 
         return csr_array((self.values, self.columns, self.indptr), shape=self.shape)
 
 
 def stacked(tables: Sequence[SparseRows]) -> SparseRows:
-    """The rows of several tables, one after the other."""
+    """The rows of several tables, end to end."""
     ends = np.cumsum([0, *(table.size for table in tables)])
     pointers = [table.indptr[1:] + end for table, end in zip(tables, ends[:-1], strict=True)]
     return SparseRows(
@@ -151,15 +150,15 @@ def stacked(tables: Sequence[SparseRows]) -> SparseRows:
 
 
 def is_sparse(value: object) -> bool:
-    """True for a table of this kind and for any matrix of scipy.sparse, which is not loaded for the question."""
+    """True for a SparseRows or any matrix of scipy.sparse, which is not imported to find out."""
     return isinstance(value, SparseRows) or type(value).__module__.startswith("scipy.sparse")
 
 
 class Taker:
-    """Takes the user's CSR matrices as they are, in their own memory; matrices of the same arrays become one table."""
+    """Takes the user's CSR matrices without copying them; matrices of the same arrays become one table."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[int, ...], tuple[object, SparseRows]] = {}  # keeps them alive, so that ids stay theirs
+        self._known: dict[tuple[int, ...], tuple[object, SparseRows]] = {}  # keeps them alive, so that ids stay valid
 
     def each(self, name: str, value: Any) -> Any:
         """The argument with every sparse matrix in it, alone or in a list of layers, as :class:`SparseRows`."""
@@ -182,7 +181,7 @@ class Taker:
 
 
 def _taken(name: str, matrix: Any, where: str) -> SparseRows:
-    """The matrix's own arrays if they are in order; int32 columns and float64 values are not copied."""
+    """The matrix's own arrays, if they are in order; int32 columns and float64 values are not copied."""
     if matrix.dtype != _VALUE:
         got = f"{matrix.dtype} where {_VALUE} is expected"
         raise InvalidInput(f"{name} has the wrong dtype", where=where, got=got, fix="Pass ….astype(float).")
@@ -202,7 +201,7 @@ def checked(
     where: str = "",
     n_rows: int | None = None,
 ) -> SparseRows:
-    """A table of these arrays, refused unless every row's columns exist, increase and have a value each."""
+    """A table of these arrays; in every row the columns must exist, increase and each have a value."""
     for part, array in (("indptr", indptr), ("columns", columns)):
         if array.dtype.kind not in "iu":
             raise _damaged(name, where, f"{part} are {array.dtype}, not whole numbers")
@@ -221,7 +220,7 @@ def checked(
             f"{name} has far more columns than entries",
             where=where,
             got=f"{dim} columns, {len(columns)} entries",
-            fix="Leave out columns that no row uses.",
+            fix="Remove columns that no row uses.",
         )
     if len(columns) and not (int(columns.min()) >= 0 and int(columns.max()) < dim):
         entry = int(np.flatnonzero((columns < 0) | (columns >= dim))[0])
@@ -229,7 +228,7 @@ def checked(
         raise _damaged(name, where, f"column {columns[entry]} in row {row}, outside 0 … {dim - 1}")
     rising = columns[1:] > columns[:-1]
     begins = ends[1:-1]
-    rising[begins[(begins > 0) & (begins < len(columns))] - 1] = True  # from one row to the next anything goes
+    rising[begins[(begins > 0) & (begins < len(columns))] - 1] = True  # a new row may begin anywhere
     if not rising.all():
         entry = int(np.flatnonzero(~rising)[0]) + 1
         row = int(np.searchsorted(ends, entry, side="right")) - 1

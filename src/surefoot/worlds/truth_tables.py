@@ -15,9 +15,10 @@ import numpy as np
 
 from surefoot.checks import refuse_first
 from surefoot.model.features import Features, pieces, table_times
-from surefoot.model.graph import FloatArray, IntArray, Layer, freeze, made_once
+from surefoot.model.graph import FloatArray, IntArray, Layer, freeze
 from surefoot.model.problem import Problem
 from surefoot.model.rays import mixed
+from surefoot.model.sharing import made_once
 from surefoot.model.sparse_rows import SparseRows
 from surefoot.tolerances import NEGATIVE_PROBABILITY, PROBABILITY_SUM
 

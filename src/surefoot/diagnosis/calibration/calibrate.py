@@ -1,10 +1,10 @@
 """``sf.calibrate``: what a log of the fallback says about what was declared.
 
-**Levels.** With α = 1 − level and m limits: the upper bounds of all noise scales hold together with probability
-1 − α/2, and so do all intervals for γ and what is concluded from them; the seven tests of every limit accuse a truthful
-log with probability α/2 at most, all together. So with probability at least ``level`` a truthful log is accused of
-nothing, and with at least ``level`` every bound and interval holds. For Gaussian noise, independent from row to row,
-these are proofs; for other noise they are estimates, as is everything marked as one.
+**Levels.** Let α = 1 − level. The upper bounds of all noise scales hold together with probability at least 1 − α/2, and
+so do all intervals for γ and what follows from them. The seven tests of all limits together accuse a truthful log with
+probability at most α/2. So with probability at least ``level`` a truthful log is accused of nothing, and with at least
+``level`` every bound and interval holds. For Gaussian noise, independent from row to row, these are proofs; for other
+noise they are estimates, as is everything that is marked as one.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ from surefoot.model.problem import Problem
 
 
 def calibrate(problem: Problem | Plant, log: Log, *, level: float = 0.95) -> Calibration:
-    """What a log says about a declaration: noise scales, linearity, shared offsets, clipping, supports, intervals.
+    """Compare a declaration with a log: noise scales, linearity, shared offsets, clipping, supports, intervals.
 
     Args:
-        problem: what is declared; or a plant, whose states and features are then exact, and whose disturbance is
+        problem: a problem; or a plant, whose exact states and features are then used, and whose disturbance is
             calibrated as well.
         log: transitions with measured costs, usually of the fallback: a ``.csv``, ``.jsonl`` or ``.parquet`` file, a
-            study's folder, rows (mappings), or columns (a mapping of arrays). Columns as for ``study.import_log``:
-            ``step``, ``state``, ``action``, ``next_state``, ``cost`` (of several limits a list, or ``cost.NAME`` for
-            each), of actions with an intensity ``intensity``, and, to find shared offsets, ``episode``. Of a plant,
-            states are lists such as ``[22.0, 6.0]``, and actions are inputs.
+            study's folder, rows (mappings), or columns (a mapping of arrays). Columns are those of
+            ``study.import_log``: ``step``, ``state``, ``action``, ``next_state``, ``cost`` (for several limits a list,
+            or ``cost.NAME`` for each), ``intensity`` for actions that have one, and ``episode``, to find shared
+            offsets. For a plant, states are lists such as ``[22.0, 6.0]``, and actions are inputs.
         level: the probability with which all bounds hold, and with which a truthful log is accused of nothing.
 
     Examples:
@@ -167,7 +167,7 @@ def _white(scale: Scale, between: Between | None, shared: bool) -> Scale:
 
 
 def _lack(sample: Sample) -> float:
-    """The largest distance between the mean of a transition and what is fitted to it: an estimate."""
+    """The largest distance between the mean of a transition and the linear fit: an estimate."""
     apart = np.abs(sample.means.fitted(sample.y) - sample.features.fitted(sample.y))
     return float(apart.max(initial=0.0))
 
@@ -178,10 +178,10 @@ def _lack(sample: Sample) -> float:
 def _intervals(
     problem: Problem, data: Measurements, sample: Sample, j: int, scale: Scale, share: float
 ) -> tuple[Coefficient, ...]:
-    """γ̂_i ± t·s·‖row i of X⁺‖, and ζ times the sum of its entries; of coefficients that the rows determine.
+    """γ̂_i ± t·s·‖row i of X⁺‖, and ζ times the sum of its entries, for coefficients that the rows determine.
 
-    With a declared offset: from what differs within episodes, where a regression has several rows of one; else a row is
-    of one offset, which is then part of its noise.
+    With a declared offset, only differences within episodes are used, if a regression has several rows of one; if not,
+    the offset is part of each row's noise.
     """
     if scale.freedom < 1:
         return ()

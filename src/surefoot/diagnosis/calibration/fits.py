@@ -1,8 +1,8 @@
-"""Least squares on a log, exactly enough that every test below has the distribution it claims for Gaussian noise.
+"""Least squares on a log, accurate enough for the tests to have the distributions they claim for Gaussian noise.
 
-A design is an orthonormal basis Q of what the mean may be: with n rows and rank r the residual e = y − QQᵀy has
-‖e‖²/σ² ~ χ²(n − r) when y = Qβ + ξ, ξ Gaussian, whatever β. Two designs matter: *linear*, the features of each
-regression; and *repeats*, one mean for every transition that was logged, which assumes nothing about the features.
+A design is an orthonormal basis Q of the possible means: with n rows and rank r, the residual e = y − QQᵀy has
+‖e‖²/σ² ~ χ²(n − r) if y = Qβ + ξ with Gaussian ξ, whatever β is. There are two designs: *linear*, the features of each
+regression, and *repeats*, one mean for every logged transition, which assumes nothing about the features.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from surefoot.model.graph import FloatArray
 
 _NEGLIGIBLE = 1e-9
-_MOST_NUMBERS = 20_000_000  # of a basis, beside the episodes'; a longer log is cut
+_MOST_NUMBERS = 20_000_000  # of a basis with the episodes'; of a longer log, the first rows are used
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,8 +115,8 @@ def fit(design: Design, y: FloatArray) -> Fit:
 
 
 def fit_beside(design: Design, y: FloatArray, episode: NDArray[np.int64]) -> Fit:
-    """The same with an offset for every episode, fitted along with the design: only differences within an episode
-    are left."""
+    """The same with an offset for every episode, fitted along with the design, so that only differences within an
+    episode matter."""
     code = np.unique(episode, return_inverse=True)[1].reshape(-1)
     counts = np.bincount(code)
     basis = orthonormal(within(design.matrix(), code)) if design.rank else np.empty((len(y), 0))
@@ -136,7 +136,7 @@ def within(table: FloatArray, code: NDArray[np.int64]) -> FloatArray:
 
 @dataclass(frozen=True)
 class Between:
-    """What episodes add to a design: an offset for the rows of each."""
+    """What an offset for every episode adds to a design."""
 
     explained: float  # sum of squares
     gained: int  # degrees of freedom
@@ -148,7 +148,7 @@ class Between:
 
 
 def between_episodes(design: Design, y: FloatArray, episode: NDArray[np.int64]) -> Between | None:
-    """An offset for every episode beside the design; None where no episode has rows to compare."""
+    """An offset for every episode in addition to the design; None if no episode has rows to compare."""
     kept = first_rows(design, episode)
     if not kept.all():
         design, y, episode = design.part(kept), y[kept], episode[kept]

@@ -1,6 +1,6 @@
-"""A log as arrays: which transition each row is, what it cost, of which episode it is.
+"""A log as arrays: the transition, cost and episode of each row.
 
-A log of a plant as measurements: exact states, exact features, and how far next states were from the models.
+For a plant: with exact states and features, and with the distances of next states from the models.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ NO_EPISODE = -1
 
 @dataclass(frozen=True, eq=False)
 class Measurements:
-    """n rows with a cost, in the order of the log; what was met outside the declared support is apart."""
+    """n rows with a cost, in the order of the log; transitions outside the declared support are kept apart."""
 
     step: NDArray[np.int64]  # (n,)
     place: NDArray[np.int64]  # (n,)   the cost row, in the last step the state
@@ -70,9 +70,9 @@ class Measurements:
 
 
 def read_measurements(problem: Problem, log: Log) -> tuple[Problem, Measurements]:
-    """Every row checked, as for an import; but a successor outside the declared support is news here, not an error.
+    """The rows of a log, checked as for an import, except that a successor outside the declared support is no error.
 
-    And the problem that the rows are of: where it grows, with all states that were logged and what may follow there.
+    Also returns the problem that they refer to: if it grows, with all logged states and what may follow there.
     """
     if problem.graph.several_rows:
         raise InvalidInput(
@@ -88,8 +88,8 @@ def read_measurements(problem: Problem, log: Log) -> tuple[Problem, Measurements
 
 
 def _named(problem: Problem, listed: Listed) -> Iterator[tuple[int, Label, list[Label]]]:
-    """The steps, states and actions of a log. Where a cell can be read in two ways it is a state that is known, or one
-    of the kind of those that are. What does not fit is left aside: the reader says why."""
+    """The steps, states and actions of a log. A cell that can be read in two ways is a known state, or of the type of
+    known states. Rows that do not fit are skipped here; the reader says why."""
     kinds = {type(name) for name in problem.naming.states[0]}
     for _, row in listed.rows:
         try:
@@ -107,7 +107,7 @@ def _named(problem: Problem, listed: Listed) -> Iterator[tuple[int, Label, list[
 
 
 def _as_played(problem: Problem, row: LoggedTransition) -> LoggedTransition:
-    """At intensity 0 an action is its centre, and what may follow is what may follow that."""
+    """At intensity 0 an action is its centre, with the centre's successors."""
     if row.edge == LAST or row.intensity > 0.0:
         return row
     layer, centre, edge = problem.graph.layers[row.step], int(problem.graph.rays[row.step].center[row.pair]), row.edge
@@ -131,7 +131,7 @@ def _listed(log: Log, last: int) -> Listed:
 def fitting(
     problem: Problem, listed: Listed, read: Callable[[Mapping[str, Any]], LoggedTransition]
 ) -> tuple[list[tuple[str, LoggedTransition]], NDArray[np.int64]]:
-    """Every row of a log with its place in it, and the numbers of their episodes; what does not fit is refused."""
+    """Every row of a log with its place, and the numbers of their episodes; rows that do not fit are an error."""
     found, names = list[tuple[str, LoggedTransition]](), list[int]()
     known: dict[str, int] = {}
     faults = Faults()
@@ -173,7 +173,7 @@ def _rows(log: Log, last: int) -> Iterable[Row]:
 
 
 def _plain(value: Any) -> Any:
-    """A number of numpy as Python's; NaN in a column of costs: not measured."""
+    """A numpy number as Python's; NaN means not measured."""
     if isinstance(value, np.ndarray):
         return value.tolist()
     value = value.item() if isinstance(value, np.generic) and not isinstance(value, np.float32) else value
@@ -275,10 +275,10 @@ def _edges(problem: Problem, h: int, first: int, end: int) -> tuple[int, int]:
 
 
 def plant_measurements(plant: Plant, log: Log) -> tuple[Problem, Measurements, FloatArray]:
-    """The problem that they are of, where it grows with all cells that were logged; the measurements, with features at
-    exact states; and (n, coordinates) how far each next state was from the model that comes nearest.
+    """The problem that the rows refer to, with all logged cells if it grows; the measurements, with features at exact
+    states; and (n, coordinates) how far each next state was from the closest model.
 
-    Rows are as for a problem, with exact states, a list of numbers or by name; ``action`` is the input.
+    Rows are those of a problem, with exact states (a list of numbers, or by name) and inputs as ``action``.
     """
     listed = _listed(log, plant.horizon - 1)
     problem = holding(plant.problem, _cells(plant, listed))
@@ -311,7 +311,7 @@ def plant_measurements(plant: Plant, log: Log) -> tuple[Problem, Measurements, F
 
 
 def _cells(plant: Plant, listed: Listed) -> Iterator[tuple[int, Label, list[Label]]]:
-    """The steps, cells and inputs of a log; what does not fit is left aside: the reader says why."""
+    """The steps, cells and inputs of a log. Rows that do not fit are skipped here; the reader says why."""
     for _, row in listed.rows:
         try:
             h, x, number, _ = _played(plant, row)
@@ -338,7 +338,7 @@ def _input(given: Any) -> Any:
 
 
 def _nearest(plant: Plant, h: int, x: FloatArray, u: Any, after: FloatArray) -> FloatArray:
-    """(n,) |next state − model|, of the model to which it is nearest in half-widths of the disturbance."""
+    """(n,) |next state − model| for the closest model, measured in half-widths of the disturbance."""
     scale = np.maximum(plant.reach.disturbance, plant.cells.guard)
     images = [0.5 * (low + high) for low, high in plant.boxes(h, x, u)]
     return np.abs(min((after - image for image in images), key=lambda off: float(np.abs(off / scale).max())))

@@ -1,4 +1,4 @@
-"""What a log supports instead of the declaration: what is on the safe side, and, marked, what would loosen it."""
+"""Proposes a declaration that the log supports; whatever would loosen the present one is marked."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from surefoot.model.limit import Interval as Ends
 from surefoot.model.problem import Problem
 
 DIGITS = 3  #: of proposed numbers
-_SLOPPY = 1e-9  # of a width: what rounding to three digits may not turn into a change
+_SLOPPY = 1e-9  # of a width: a smaller difference is no change
 
 
 def changes_of(problem: Problem, j: int, found: LimitCalibration, level: float) -> list[Change]:
@@ -27,12 +27,9 @@ def changes_of(problem: Problem, j: int, found: LimitCalibration, level: float) 
     if found.lack is not None:
         changes.append(_change(limit, "misspecification", limit.misspecification + found.lack, "costs are not linear"))
     prior = _prior(problem, j, found, level)
-    # Whatever is odd about a log may make its scatter small: only a log without a fault supports a narrower number.
-    return [
-        c
-        for c in [*changes, *([] if prior is None else [prior])]
-        if c.proposed != c.declared and (c.wider or not found.accused)
-    ]
+    changes += [] if prior is None else [prior]
+    # A fault may make the scatter of a log small, so only a log without faults supports a narrower number.
+    return [c for c in changes if c.proposed != c.declared and (c.wider or not found.accused)]
 
 
 def proposed(limit: Limit, changes: tuple[Change, ...]) -> Limit:
@@ -50,10 +47,10 @@ def _change(limit: Limit, name: str, value: float, why: str) -> Change:
 
 
 def _prior(problem: Problem, j: int, found: LimitCalibration, level: float) -> Change | None:
-    """The intervals of the log as a prior: where one was declared, what both allow; None where they say nothing.
+    """The log's intervals as a prior, narrowed to the declared one if there is one; None if they say nothing new.
 
-    If a coefficient's interval and prior have nothing in common, it gets a wider one that contains both. If only a norm
-    was declared, a prior is proposed as well, provided that the log determines every coefficient.
+    If an interval and the declared prior do not overlap, the proposed one contains both. If only a norm was declared,
+    a prior is proposed if the log determines every coefficient.
     """
     limit, known = problem.limits[j], problem.priors[j]
     shown = {i: _hull(problem, found.intervals, i) for i in range(problem.graph.cost_dim)}
@@ -61,13 +58,13 @@ def _prior(problem: Problem, j: int, found: LimitCalibration, level: float) -> C
     if limit.prior is None:
         ends = [shown[i] for i in own]
         if any(each is None for each in ends) or _shortest(shown, own) > known.norm:
-            return None  # that the norm is too small is said elsewhere
+            return None  # a norm that is too small is reported elsewhere
         made, wider = [each for each in ends if each is not None], False
     else:
         assert isinstance(limit.prior, tuple)
         made = [_both(declared, shown[i]) for i, declared in zip(own, limit.prior, strict=True)]
         wider = any(new[0] < old[0] or new[1] > old[1] for new, old in zip(made, limit.prior, strict=True))
-        if wider:  # and then nothing is narrower
+        if wider:  # then nothing gets narrower
             made = [(min(a, c), max(b, d)) for (a, b), (c, d) in zip(made, limit.prior, strict=True)]
         elif not any(b - a < (d - c) * (1.0 - _SLOPPY) for (a, b), (c, d) in zip(made, limit.prior, strict=True)):
             return None
@@ -95,7 +92,7 @@ def _hull(problem: Problem, intervals: tuple[Coefficient, ...], i: int) -> Ends 
 
 
 def _both(declared: Ends, shown: Ends | None) -> Ends:
-    """What both allow; if they have nothing in common, all that either allows."""
+    """What both allow; if they do not overlap, the smallest interval that contains both."""
     if shown is None:
         return declared
     low, high = max(declared[0], shown[0]), min(declared[1], shown[1])

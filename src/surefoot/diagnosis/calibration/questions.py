@@ -1,7 +1,7 @@
-"""The tests: what each asks, its p-value, and what it reports.
+"""The tests of a log, each with a p-value.
 
-All are for Gaussian noise as declared, independent from row to row, and exact for it (the one of a sensor's ends is
-conservative): with a truthful log a p-value is below q with probability at most q.
+They are for Gaussian noise as declared, independent from row to row, and exact for it (the test for clipping is
+conservative): with a truthful log, a p-value is below q with probability at most q.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from surefoot.model.graph import FloatArray
 
 NAMES = ("noise", "linearity", "episodes", "high end", "low end", "tails", "drift")
 _FEWEST_REPEATS = 20
-_MOST_MEANS = 300  # of transitions, beside episodes; with more the features stand for them
-_EDGE = 0.5  # the next bin below the highest reading holds at least as many of an unclipped sensor
+_MOST_MEANS = 300  # of transitions, in addition to episodes; with more, the features are used instead
+_EDGE = 0.5  # of a bin
 
 
 @dataclass(frozen=True)
 class Test:
-    """One question about the log. ``p`` is None if the log cannot answer it; ``why`` then says what is missing."""
+    """One test of a log. ``p`` is None if the log cannot answer it; ``why`` then says what is missing."""
 
     name: str
     p: float | None
     why: str = ""
-    size: float | None = None  # an estimate of what it is about, in units of the cost
+    size: float | None = None  # an estimate of the effect, in units of the cost
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,10 +41,10 @@ class Sample:
     triplet: NDArray[np.int64]
     episode: NDArray[np.int64] | None
     noise: float  # as declared
-    episode_noise: float  # as declared: where there is such an offset, all tests look within episodes
+    episode_noise: float  # as declared; with such an offset, all tests use differences within episodes
 
     def left(self, design: Design, some: NDArray[np.bool_] | None = None) -> Fit:
-        """The residuals of a design, and of an offset per episode if one is declared; for some rows only."""
+        """The residuals of a design, and of an offset per episode if one is declared; perhaps of some rows only."""
         y, episode = self.y, self.episode
         if some is not None:
             design, y, episode = design.part(some), y[some], None if episode is None else episode[some]
@@ -52,7 +52,7 @@ class Sample:
 
     @property
     def by_repeats(self) -> bool:
-        """Are there enough repeats to know the noise without the features? Decided by the design alone."""
+        """True if there are enough repeats to know the noise without the features. Decided by the design alone."""
         free = self.means.freedom
         return free >= _FEWEST_REPEATS or 2 * free >= self.features.freedom > 0
 
@@ -97,8 +97,8 @@ def scale_of(sample: Sample) -> Scale:
 
 
 def linearity(sample: Sample, error: float, quantile: float) -> Test:
-    """Lack of fit: do the means of repeated transitions lie on ⟨γ, x⟩, up to the declared misspecification? What the
-    means explain beside the features, S_features − S_repeats, is compared with S_repeats."""
+    """Lack of fit: are the means of repeated transitions ⟨γ, x⟩, up to the declared misspecification? What the means
+    explain in addition to the features, S_features − S_repeats, is compared with S_repeats."""
     fitted, line, means = sample.features.fitted(sample.y), sample.left(sample.features), sample.left(sample.means)
     whole, free, gained = line.squares, means.freedom, line.freedom - means.freedom
     if gained < 1:
@@ -118,8 +118,8 @@ def linearity(sample: Sample, error: float, quantile: float) -> Test:
 def _lack_of_fit(
     explained: float, gained: int, rest: Scale, noise: Scale, error: float, quantile: float, n: int
 ) -> Test:
-    """F = (explained/gained) over the mean square of the rest. A misspecification ζ makes it noncentral, by at most
-    n·ζ²/σ², with the least σ that the scale of the noise allows."""
+    """F = (explained/gained) over the mean square of the rest. With a misspecification ζ it is noncentral, by at most
+    n·ζ²/σ², where σ is the least that the noise allows."""
     from scipy.stats import f, ncf
 
     ratio = explained / gained / (max(rest.squares, 1e-300) / rest.freedom)
@@ -146,9 +146,9 @@ def _curvature(sample: Sample, fitted: FloatArray, whole: float, error: float, q
 
 
 def episodes(sample: Sample) -> tuple[Test, Between | None]:
-    """Whiteness: do the rows of an episode share an offset? F of an offset per episode beside the means.
+    """Whiteness: do the rows of an episode share an offset? F of an offset per episode in addition to the means.
 
-    With a declared offset of scale τ: is it larger? What n rows of an episode at most add is below (σ² + nτ²)·χ².
+    With a declared offset of scale τ: is it larger? With at most n rows per episode, it adds at most (σ² + nτ²)·χ².
     """
     from scipy.stats import chi2, f
 
@@ -184,8 +184,8 @@ def offset_above(found: Between, quantile: float) -> float:
 def ends(sample: Sample) -> tuple[Test, Test]:
     """Clipping: do readings pile up at the highest or the lowest value?
 
-    Of a transition whose mean lies more than half a bin below, fewer readings fall into the highest bin than into the
-    next one, as the density falls. The bin is the sensor's resolution, the least difference between two readings.
+    If the mean of a transition lies more than half a bin below the highest one, the density falls, so fewer readings
+    fall into the highest bin than into the next. A bin is the least difference between two readings.
     """
     high = _pile(sample.y, sample.means.fitted(sample.y))
     low = _pile(-sample.y, -sample.means.fitted(sample.y))

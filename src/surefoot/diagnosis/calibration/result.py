@@ -1,4 +1,4 @@
-"""What a calibration holds: plain Python values, frozen; print it to read it."""
+"""The parts of a calibration: frozen dataclasses of plain Python values."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class LimitCalibration:
     noise: float | None  # upper confidence bound of the noise scale; None: the log is too short
     least_noise: float | None  # lower one
     freedom: int  # degrees of freedom behind both
-    by_repeats: bool  # from repeated transitions, no feature needed; else from residuals, features paid for
+    by_repeats: bool  # from repeated transitions, without using features; else from residuals of the linear fit
     tests: tuple[Test, ...]
-    accused: tuple[str, ...]  # the names of the tests that spoke
-    episode_noise: float | None  # estimate of an offset shared by an episode's rows, upper bound; None: none was found
-    lack: float | None  # estimate of how far costs are from linear; None: no sign of it
+    accused: tuple[str, ...]  # the names of the tests that failed
+    episode_noise: float | None  # estimate, upper bound: an offset shared by an episode's rows; None: none was found
+    lack: float | None  # estimate: how far costs are from linear; None: no sign of it
     intervals: tuple[Coefficient, ...]  # of coefficients that the log determines
 
 
@@ -55,7 +55,7 @@ class SupportCalibration:
 
 
 Declared = float | tuple[Ends, ...] | dict[Feature, Ends] | None
-"""What a field of a limit may be: a number, or a prior."""
+"""The value of a limit's field: a number, or a prior."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Change:
     field: str
     declared: Declared
     proposed: Declared
-    wider: bool  # on the safe side of what was declared; False: it loosens the declaration, which is yours to decide
+    wider: bool  # safer than what was declared; False: it loosens the declaration, which is for you to decide
     why: str
 
     @property
@@ -89,10 +89,10 @@ class Residuals:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Calibration:
-    """What :func:`surefoot.calibrate` found. ``print`` it, or use its fields.
+    """The result of :func:`surefoot.calibrate`. ``print`` it, or use its fields.
 
-    ``proposal`` has the limits that the log supports, ``changes`` says what is different and in which direction, and
-    ``text`` is the proposal as Python, to paste. Nothing is changed automatically.
+    ``proposal`` has the limits that the log supports, ``changes`` says what differs and in which direction, and
+    ``text`` is the proposal as Python code. Nothing is changed automatically.
     """
 
     level: float
@@ -105,7 +105,7 @@ class Calibration:
     proposal: tuple[Limit, ...]
     changes: tuple[Change, ...]
     residuals: tuple[Residuals, ...] = field(default=())
-    disturbance: dict[str, float] | None = None  # of a plant: by how much next states were off its models at most
+    disturbance: dict[str, float] | None = None  # of a plant: how far next states were off its models, at most
 
     @property
     def errors(self) -> list[str]:

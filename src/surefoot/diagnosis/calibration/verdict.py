@@ -1,4 +1,4 @@
-"""What a calibration means, and what to do. Each line says whether it is a proof, and at what level, or an estimate."""
+"""What a calibration means and what to do. Each finding is marked as a proof, with its level, or an estimate."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def _weights(problem: Problem, limit: Limit, one: LimitCalibration) -> Iterator[
 
 
 def _outside_prior(problem: Problem, limit: Limit, one: LimitCalibration, prior: Prior) -> Iterator[Finding]:
-    """A coefficient whose interval and prior have nothing in common; that of a feature the limit leaves out is 0."""
+    """Coefficients whose interval and prior do not overlap; for a feature that the limit leaves out, the prior is 0."""
     wrong = []
     for each in one.intervals:
         middle, width = float(prior.centre[each.column]), float(prior.width[each.column])

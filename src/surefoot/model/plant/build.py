@@ -117,8 +117,8 @@ def _corners(cells: Cells, inputs: Inputs, measures: Measures, h: int) -> Corner
 def _next_corners(
     cells: Cells, inputs: Inputs, boxes: Sequence[Boxes], measures: Measures, centre: IntArray | None, h: int
 ) -> tuple[Corners, Corners]:
-    """The features where the next state matters: at the corners of every cell and of the boxes of its next states; and
-    the same with the input from which the cell's rays begin. A ray's features lie between the two, whatever follows."""
+    """Features that depend on the next state, at the corners of every cell and of the boxes of its next states; and the
+    same with the input from which the cell's rays begin. Along a ray, features lie between the two."""
     ends, found = np.stack(cells.bounds(np.arange(cells.number))), list[list[FloatArray]]()
     for number, own in enumerate(boxes):
         one, zero = list[FloatArray](), list[FloatArray]()
@@ -144,7 +144,7 @@ def _next_corners(
 
 
 def _rows(plant: Plant, n: int, corners: Corners) -> tuple[FloatArray, IntArray]:
-    """((rows, dc), row_ptr): the cost rows of the pairs of n cells, and one for the outside."""
+    """((rows, dc), row_ptr): the cost rows of all pairs of n cells, and one for the outside."""
     (many, each), inputs, extra = corners, plant.inputs, len(plant.remainder)
     pairs, dim = n * len(inputs), plant.measures.call.values or 0
     rows = np.zeros((pairs * many + 1, dim + extra))
@@ -152,7 +152,7 @@ def _rows(plant: Plant, n: int, corners: Corners) -> tuple[FloatArray, IntArray]
     for number, c, values in each:
         table[:, number, c, :dim] = values.T
     table[..., dim:] = plant.remainder
-    # Between the corners features may be longer: the row of the outside, which is never played, is made that long.
+    # Between the corners features may be longer; the row of the outside, which is never played, accounts for that.
     if extra:
         rows[-1] = 2.0 * rows[int(np.linalg.norm(rows, axis=1).argmax())]
     row_ptr = np.append(np.arange(pairs + 1) * many, pairs * many + 1)

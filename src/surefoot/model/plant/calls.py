@@ -1,8 +1,8 @@
-"""Calling a user's function at many points at once.
+"""Calls a user's function for many points at once.
 
-Where possible, a function of (h, x, u) is called once with x as an array (n, P) of P points. Its result must then have
-a column per point and, at three of them, agree with a call for that point (n,) alone. A function that branches on a
-number, or uses :mod:`math`, is called point by point instead, which is slower and gives the same result.
+If possible, a function of (h, x, u) is called once with x as an array (n, P) of P points. Its result must have a column
+per point, and agree at three of them with a call for that point (n,) alone. A function that branches on a number, or
+uses :mod:`math`, is called point by point, which is slower.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _TRIED = 3
 
 
 class Call:
-    """A user's function, its name in error messages, and how many values it must return (None: as many as at first)."""
+    """A user's function, its name for error messages, and how many values it must return (None: as at first)."""
 
     def __init__(self, name: str, function: Callable[..., Any], values: int | None) -> None:
         self.name, self.function, self.values = name, function, values
-        self.by_point = False  #: True once it has turned out to take only one point at a time
+        self.by_point = False  #: True once it is known to take only one point at a time
 
     def at(self, h: int, x: FloatArray, *rest: Any) -> FloatArray:
         """(values, P) of points (n, P)."""
@@ -64,7 +64,7 @@ class Call:
                     np.asarray(part, np.float64) for part in _columns(self.function(h, x.copy(), *rest), self.values)
                 ]
             found = np.stack([np.broadcast_to(part, (n,)) for part in parts])
-        except Exception:  # whatever it is: called point by point, the function shows the errors that are its own
+        except Exception:  # a real error will come up again when it is called point by point
             return None
         if found.shape != (self.values, n) or not np.isfinite(found).all():
             return None

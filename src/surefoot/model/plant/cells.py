@@ -28,8 +28,8 @@ Range = tuple[float | None, float | None]
 
 @dataclass(frozen=True)
 class Endless:
-    """The edges of a coordinate without an end, computed on demand. There are as many as can be numbered: what lies
-    beyond them is outside, as with any other coordinate."""
+    """The edges of a coordinate without an end, computed on demand. There are as many as can be numbered; beyond them
+    is outside, as with any other coordinate."""
 
     origin: float
     width: float
@@ -44,7 +44,7 @@ class Endless:
         return self.origin + (np.where(index < 0, index + len(self), index) - self.zero) * self.width
 
     def along(self, values: FloatArray) -> IntArray:
-        """The cells of values; beyond the ends, the nearest cell. Agrees with the computed edges to the last bit."""
+        """The cells of values; beyond the ends, the nearest cell. Exactly consistent with the computed edges."""
         steps = np.nan_to_num((values - self.origin) / self.width, nan=0.0)
         index = np.floor(np.clip(steps, -self.zero, self.cells - 1 - self.zero)).astype(np.int64) + self.zero
         index = index - (self[index] > values)
@@ -79,7 +79,7 @@ class Cells:
 
     @property
     def endless(self) -> bool:
-        """True when some coordinate has no end: then the cells cannot be listed."""
+        """True if some coordinate has no end; then the cells cannot be listed."""
         return any(isinstance(edge, Endless) for edge in self.edges)
 
     @property
@@ -89,8 +89,8 @@ class Cells:
 
     @cached_property
     def guard(self) -> FloatArray:
-        """(n,) how much boxes are widened: far more than rounding moves a next state, far less than any disturbance.
-        For an endless coordinate, the value at its origin; :meth:`slack` gives it elsewhere."""
+        """(n,) how much boxes are widened: far more than rounding, far less than any disturbance. For an endless
+        coordinate, this is the value at its origin; :meth:`slack` gives it elsewhere."""
         return freeze(CELL * np.array([_size(edge) for edge in self.edges]))
 
     def slack(self, x: FloatArray) -> FloatArray:
@@ -203,7 +203,7 @@ class Cells:
 
 
 def _range(name: str, given: Any) -> tuple[float, float]:
-    """(low, high), infinite at an open end. An empty range would forbid nothing, so it is refused."""
+    """(low, high), infinite at an open end. An empty range is refused, since it would forbid nothing."""
     where, fix = f"coordinate {name!r}", "Give (low, high), with None for an end that is open."
     if not isinstance(given, (tuple, list)) or len(given) != 2:
         raise InvalidInput("a range has two ends", where=where, got=shown(given), fix=fix)
@@ -230,7 +230,7 @@ def make_cells(state: Mapping[str, Any]) -> Cells:
 
 
 def _size(edge: Edges) -> float:
-    """Of a coordinate, as rounding knows it."""
+    """The size of a coordinate's values, for rounding errors."""
     return abs(edge.origin) + edge.width if isinstance(edge, Endless) else float(np.abs(edge).max() + np.ptp(edge))
 
 
@@ -241,7 +241,7 @@ def _has_no_end(value: Any) -> bool:
 def _endless(name: str, value: Any, most: int) -> Endless:
     where, fix = f"coordinate {name!r}", "Give (low, None, width), (None, high, width) or (None, None, width)."
     try:
-        if isinstance(value, dict):  # as a study's file has it
+        if isinstance(value, dict):  # from a study's file
             return Endless(**value)
         low, high, width = value
         origin = 0.0 if low is None and high is None else float(high if low is None else low)
@@ -308,8 +308,8 @@ class Inputs:
         return found if isinstance(one, tuple) else found[0]
 
     def along(self, centre: int, value: Any) -> tuple[int, float]:
-        """(number, intensity) of an input: its own if it is on the grid, else those on the shortest ray from the centre
-        that contains it. An input on no ray is refused."""
+        """(number, intensity) of an input: on the grid, or on the shortest ray from the centre that contains it. An
+        input on no ray is refused."""
         grid = np.array([np.atleast_1d(own) for own in self.values])
         wanted = np.asarray(value, np.float64).reshape(-1) if _numeric(value) else np.empty(0)
         if wanted.shape == grid.shape[1:] and not (wanted == grid).all(axis=1).any():

@@ -1,7 +1,7 @@
 """A plant's cells one at a time, for a problem that grows (spec 9).
 
-States are numbers of cells, and actions numbers of inputs. A cell's successors, rows and chances are those that it has
-in a plant that is built whole; they are computed when the cell is added.
+States are numbers of cells, and actions are numbers of inputs. A cell has the same successors, rows and chances as in a
+plant that is built whole; they are computed when the cell is added.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from surefoot.model.plant.plant import Plant
 
 MOST_STATES = 100_000  #: unless given
-_KEPT = 20_000  # cells; where functions are the same at every step, many steps ask for the same cell
-_FEW = 32  # cells that are looked up one by one
+_KEPT = 20_000  # cells; if functions are the same at every step, many steps ask for the same cell
+_FEW = 32  # cells; fewer are looked up one by one
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,7 @@ class CellTables:
     rows: list[FloatArray]  # (R, dc)
     chances: list[dict[int, FloatArray]]  # by successor (models,)
     reward: list[float]
-    zero: list[FloatArray]  # (R, dc) of rays at intensity 0, where these are not the rows of their centre
+    zero: list[FloatArray]  # (R, dc) of rays at intensity 0, if these are not the rows of their centre
 
 
 class Cellwise:
@@ -113,7 +113,7 @@ class Cellwise:
 
 def growing_problem(plant: Plant, most_states: int | None, longest_row: float | None) -> Problem:
     """The problem of a plant whose cells are added once they can be used."""
-    if len(plant.remainder) and longest_row is None:  # features bend between the corners, and may be longer there
+    if len(plant.remainder) and longest_row is None:  # between the corners features may be longer
         raise InvalidInput("a growing plant with a remainder needs longest_row", got="None")
     made = Cellwise(plant)
     return Problem.growing(

@@ -1,7 +1,7 @@
-"""Samples that try to refute a plant's declaration (spec 9).
+"""Tries to refute a plant's declaration by samples (spec 9).
 
-What safety rests on cannot be proved from samples, but a wrong declaration is usually found by them: next states
-outside the boxes of their cells, features outside the hull of their corners, a fallback that leaves its cells.
+Samples cannot prove what safety rests on, but they usually find a wrong declaration: next states outside the boxes of
+their cells, features outside the hull of their corners, a fallback that leaves its cells.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Refutation:
 
 @dataclass(frozen=True)
 class PlantCheck:
-    """What samples say about a plant's declaration. That nothing was refuted proves nothing."""
+    """What samples say about a plant's declaration. If nothing is refuted, that proves nothing."""
 
     samples: int
     refutations: tuple[Refutation, ...]
@@ -86,7 +86,7 @@ def _drawn(plant: Plant, samples: int, rng: np.random.Generator) -> Iterator[tup
             drawn = _Drawn(inputs.between(centre, number, at), ends)
         low, high = cells.bounds(own)
         x = low + rng.random(low.shape) * (high - low)
-        # What is not affine in a coordinate shows most in the middle of an edge.
+        # A function that is not affine in a coordinate is most visible in the middle of an edge.
         x = np.where(rng.random(x.shape) < 0.3, np.where(rng.random(x.shape) < 0.5, low, 0.5 * (low + high)), x)
         yield h, drawn, own, x
 
@@ -121,9 +121,7 @@ def _undeclared(ptr: IntArray, declared: IntArray, reached: IntArray) -> IntArra
 
 
 def _features(plant: Plant, samples: int, rng: np.random.Generator) -> Iterator[Refutation]:
-    """Features must lie in the convex hull of those at the corners: there, a multi-affine function is the interpolation
-    of its corners.
-    """
+    """Features must interpolate those at the corners, as a function does that is affine in each coordinate."""
     if len(plant.remainder):  # then they need not
         return
     n, measures = plant.cells.dim, plant.measures

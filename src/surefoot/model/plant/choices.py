@@ -13,12 +13,12 @@ from surefoot.model.graph import FloatArray, IntArray
 from surefoot.model.plant.cells import Inputs
 from surefoot.model.rays import FULL
 
-ALONG = 8  #: this many inputs are tried along a ray, evenly spaced, before anything is known about it
+ALONG = 8  #: a ray is divided into so many parts, and the inputs between them are tried
 
 
 @dataclass(frozen=True, eq=False)
 class Choices:
-    """Inputs, each given by an input of the grid and the intensity along the ray that ends there."""
+    """Inputs, each with an input of the grid and the intensity along the ray that ends there."""
 
     number: IntArray  # (C,)
     intensity: FloatArray  # (C,)

@@ -121,11 +121,10 @@ def make_remainder(given: Any, limits: int) -> FloatArray:
 
 
 def with_remainders(limits: tuple[Limit, ...], remainder: FloatArray, dim: int) -> tuple[Limit, ...]:
-    """The limits, with a known coefficient for each remainder column (the last of ``dim``): 1 for its own limit, else
-    0.
+    """The limits, with a known coefficient for each remainder column (the last of ``dim``): 1 for its own limit or 0.
 
-    So a cell's rows cost more by the remainder, and exact rows do not. A norm bounds the learned coefficients; with the
-    known 1 beside them, the whole vector may be longer.
+    So a cell's rows cost more by the remainder, and exact rows do not. A norm bounds the learned coefficients only, so
+    the norm of the whole vector is larger.
     """
     if not len(remainder):
         return limits

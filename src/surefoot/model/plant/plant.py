@@ -34,7 +34,7 @@ from surefoot.model.plant.given import (
 from surefoot.model.plant.measures import Hat, Measure, make_measures
 from surefoot.model.plant.reach import cells_around, successors
 from surefoot.model.problem import Problem
-from surefoot.model.rules import check_limits, check_number_of_layers
+from surefoot.model.rules import check_horizon, check_limits
 
 if TYPE_CHECKING:
     from surefoot.model.plant.check import PlantCheck
@@ -74,22 +74,22 @@ class Plant(Chooser):
         horizon: H, the number of steps; inputs are chosen at steps 0 … H-2.
         start: the state at step 0: a number per coordinate, or a range ``(low, high)`` for some, in order or by name.
         models: functions that give the next state. The truth is one of them, or a random choice among them with unknown
-            probabilities. Each must take its extremes over a cell at the cell's corners: affine in each coordinate, or
+            probabilities. Each must have its extremes over a cell at the cell's corners: affine in each coordinate, or
             a monotone function of that. Otherwise give ``reach`` or ``slopes``.
-        measures: the cost features: what each limit's cost is a linear function of, with unknown coefficients. A
-            function that returns a list, or a list of functions and of hats (:func:`surefoot.hat`). They must be affine
-            in each coordinate of x on every cell; otherwise give ``remainder``. A function that takes
-            ``(h, x, u, x_next)`` is given the next state, too, and must be affine in each of its coordinates on the
-            box of what may follow: so a limit can apply to where the plant arrives, at the last step as at any other.
+        measures: the cost features. Each limit's cost is linear in them, with unknown coefficients. A function that
+            returns a list, or a list of functions and hats (:func:`surefoot.hat`). They must be affine in each
+            coordinate of x on every cell; otherwise give ``remainder``. A function of ``(h, x, u, x_next)`` also gets
+            the next state, and must be affine in each of its coordinates on the box of what may follow. So a limit can
+            apply to where the plant arrives, even at the last step.
         limits: one :class:`Limit` or several.
         reward: in [0, 1].
         fallback: ``fallback(h, x)``, the input of the known safe controller, or one input for all states. It is
             evaluated at the centre of each cell and plays that input in the whole cell.
-        rays: True to allow every input between the fallback's in a cell and one of the grid (spec 9). Along
-            such a ray the measures must be affine, and each model must take its extremes at the ends; ``remainder`` and
-            ``slopes`` are of all these inputs, and ``reach(h, low, high, u, to)`` of all between two.
+        rays: True to allow every input between the fallback's in a cell and one of the grid (spec 9). Along such a ray
+            the measures must be affine, and each model must have its extremes at the ends. ``remainder`` and ``slopes``
+            must hold for all these inputs, and ``reach(h, low, high, u, to)`` for all inputs from u to ``to``.
         disturbance: by how much the next state may differ from the model's, per coordinate; 0 by default,
-            and for those that a dict leaves out: they move exactly as a model says.
+            and for coordinates that a dict leaves out: they move exactly as a model says.
         forbidden: known limits: ``{name: (low, high)}``, None for an open end, or a list of such boxes. States strictly
             inside are forbidden, and so is every cell that contains one. Leaving the box of states is forbidden too.
         terminal_reward: ``terminal_reward(x)`` in [0, 1] of the last state; 0 by default.
@@ -97,13 +97,13 @@ class Plant(Chooser):
             models, of the box [low, high]; without the disturbance.
         slopes: (n, n), or one such matrix for each model: ``|∂f_k/∂x_d| ≤ slopes[k][d]``.
         remainder: per limit, by how much its cost anywhere in a cell may exceed the largest cost at the cell's corners.
-        same_at_every_step: True when no function depends on h; then they are called for step 0 only.
+        same_at_every_step: True if no function depends on h; then they are called for step 0 only.
         stationary_costs, stationary_transitions: the hidden parameters are the same at every step.
-        quadrature: points per coordinate from which the chances of next cells are computed. They steer values only.
-        most_states: let the graph grow (spec 9) to at most this many cells over all steps; cells are added once they
-            can be used. By default the graph is built whole, or grows to 100,000 cells where a range has no end.
-        longest_row: for a growing graph, the length that no vector of cost features exceeds in any cell; by default the
-            longest of the first graph. Meeting a longer one is an error.
+        quadrature: points per coordinate for the chances of next cells. They affect values only, not safety.
+        most_states: let the graph grow (spec 9) to at most this many cells over all steps, added once they can be used.
+            By default all cells are built, or, if a range has no end, up to 100,000 as they can be used.
+        longest_row: for a growing graph, a bound on the length of cost features in any cell; by default the longest of
+            the first graph. If a longer one turns up, that is an error.
     """
 
     def __init__(
@@ -133,7 +133,7 @@ class Plant(Chooser):
         longest_row: float | None = None,
     ) -> None:
         self.cells, self.inputs = make_cells(state), make_inputs(inputs)
-        self.horizon = check_number_of_layers(horizon)
+        self.horizon = check_horizon(horizon)
         self.limits = check_limits(limits)
         self.start = make_box(self.cells, "start", start)
         boxes = tuple(forbidden) if isinstance(forbidden, (list, tuple)) else (forbidden,)
@@ -191,7 +191,7 @@ class Plant(Chooser):
         return self._features(h, self.cells.point("a state", x)[:, None], u, after)[:, 0]
 
     def rows_at(self, h: int, x: FloatArray, u: Any) -> FloatArray:
-        """(R, dc, P) for points (n, P): rows whose convex hull contains the cost features. One row, or, where features
+        """(R, dc, P) for points (n, P): rows whose convex hull contains the cost features. One row, or, if features
         depend on the next state, those at the corners of its boxes.
         """
         if not self.measures.of_next:

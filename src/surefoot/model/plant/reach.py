@@ -73,8 +73,8 @@ class Reach:
     def over(self, h: int, low: FloatArray, high: FloatArray, u: Any, to: Any = None) -> Boxes:
         """The same for any boxes (n, P) of states; with ``to``, for every input between the two.
 
-        Where a model has its extremes at the ends of a ray, all images lie in the hull of the boxes at both ends. A box
-        from the user's ``reach`` need not have this property, so ``reach`` is called for whole rays.
+        A model has its extremes at the ends of a ray, so all images lie in the hull of the boxes at both ends. The
+        user's ``reach`` need not have this property, so it is called for whole rays.
         """
         around, n = self.disturbance[:, None], len(low)
         if self.reach is not None:
@@ -240,8 +240,8 @@ def _land(
 
 @compiled
 def _share(y: float, half: float, low: float, high: float, least: float, most: float) -> float:
-    """The share of [y − half, y + half] in the cell [low, high); of a single point 1 or 0. The first cell and the last
-    one hold what rounding takes beyond the ends of the grid."""
+    """The share of [y − half, y + half] in the cell [low, high); for a single point, 1 or 0. The first and the last
+    cell also hold what rounding moves beyond the ends of the grid."""
     if half > 0.0:
         return max(0.0, min(high, y + half) - max(low, y - half)) / (2.0 * half)
     tiny = CELL * (abs(y) + high - low)

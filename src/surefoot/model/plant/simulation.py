@@ -1,9 +1,9 @@
 """A simulator as the truth: any function, or another process, in place of a World (spec 9).
 
-``step(h, x, u, rng)`` gives the next state and the true costs, one per limit (a number when there is one). Everything
-random in the plant is drawn from ``rng``, so that a seed repeats a run. A simulator with a state of its own returns an
-episode's first state from ``reset(rng)``; without it, that state is drawn from the declared start. The run adds
-Gaussian measurement noise with the declared scales unless ``noise=False``.
+``step(h, x, u, rng)`` gives the next state and the true costs, one per limit (a plain number if there is one limit).
+Whatever is random must be drawn from ``rng``, so that a seed repeats a run. ``reset(rng)`` returns the first state of
+an episode; without it, that state is drawn from the declared start. The run adds Gaussian measurement noise with the
+declared scales unless ``noise=False``.
 
 A process is given by its command line. It reads one line of JSON per step, ``{"step": 0, "state": [...], "input": 1.0,
 "seed": 123}``, and answers with one, ``{"state": [...], "cost": [...]}``.
@@ -78,7 +78,7 @@ class Simulation:
         return np.asarray(low + rng.random(len(low)) * (high - low))
 
     def log(self, controller: Callable[[int, FloatArray], Any], episodes: int, seed: int = 0) -> list[dict[str, Any]]:
-        """The log that a controller would have left: rows for :func:`surefoot.calibrate`."""
+        """The log of a controller: rows for :func:`surefoot.calibrate`."""
         rows: list[dict[str, Any]] = []
         for k in range(episodes):
             rng, noise = stream(seed, f"plant {k}"), stream(seed, f"sensor {k}")
@@ -99,7 +99,7 @@ class Simulation:
 
 
 class Process:
-    """A simulator that runs as a process of its own, one line of JSON per step each way."""
+    """A simulator that runs as a separate process, with one line of JSON per step each way."""
 
     def __init__(self, command: Sequence[str]) -> None:
         self.command = [str(word) for word in command]
