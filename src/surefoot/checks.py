@@ -1,4 +1,4 @@
-"""Checks of plain arguments: each returns the value or raises an error that names it. And a probability in words."""
+"""Checks of plain arguments: each returns the value, or raises an error that names it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def probability(name: str, value: float) -> float:
 
 
 def promised(failure_probability: float) -> str:
-    """What 1 − p is at least, in words: "≥ 0.95", and for a small p "≥ 1 − 1e-7". Rounded down, never up to 1."""
+    """A lower bound on 1 − p, in words: "≥ 0.95", or for a small p "≥ 1 − 1e-7". Never rounded up to 1."""
     p = Context(prec=6, rounding=ROUND_CEILING).plus(Decimal(repr(float(failure_probability)))).normalize()
     return f"≥ 1 − {p:e}" if p < Decimal("1e-4") else f"≥ {(1 - p).normalize():f}"
 
@@ -59,7 +59,7 @@ def one_of(name: str, known: Collection[str], value: str, cure: str = "It is one
 
 
 def some_of(what: str, known: tuple[str, ...], given: Iterable[str]) -> tuple[str, ...]:
-    """Some of the known names, in their own order; text may list them with commas or spaces."""
+    """Some of the known names, in the order of ``known``; they may be given as text, with commas or spaces."""
     chosen = entries(f"{what}s", given.replace(",", " ").split() if isinstance(given, str) else given)
     for name in chosen:
         if name not in known:
@@ -88,7 +88,7 @@ def refuse_first(
     fix: str = "",
     got: Callable[[int], str] | str = "",
 ) -> None:
-    """Refuse the first of what is marked, if anything is."""
+    """Raise an error about the first marked entry, if there is one."""
     if marked.any():
         i = int(np.argmax(marked))
         raise InvalidInput(rule, where=place(i), got=got if isinstance(got, str) else got(i), fix=fix)

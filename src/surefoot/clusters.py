@@ -1,4 +1,4 @@
-"""Dask clusters, for sweeps and for plans: which one a word, an address or a file means, and how to reach it.
+"""Dask clusters, for sweeps and for plans. A cluster is given by a word, an address or a file:
 
 ================  ======================================================================================
 ``dask``          a cluster of ``dask.distributed`` on this machine
@@ -57,10 +57,10 @@ KEYS = ("cluster", "workers", "options")
 
 @dataclass(frozen=True)
 class Cluster:
-    """Where to find workers. ``connect`` opens a client, again after a scheduler was lost.
+    """Where to find workers. ``connect`` opens a client, also again after a scheduler was lost.
 
-    ``workers``: of a cluster that is started for us, which is kept at this number: Dask gives up a worker that dies
-    while it starts. ``patient``: they may come late.
+    ``workers``: how many a cluster that we start should have; it is kept at this number, since Dask gives up a worker
+    that dies while it starts. ``patient``: they may take long to come.
     """
 
     connect: Callable[[], AbstractContextManager[Any]]
@@ -80,7 +80,7 @@ def is_cluster(on: str) -> bool:
 
 
 def cluster_of(on: str, jobs: int | None) -> Cluster:
-    """What a word, an address or a file means; ``jobs``: processes on this machine, by default one per core."""
+    """The cluster of a word, an address or a file; ``jobs``: processes on this machine, by default one per core."""
     if on == "dask":
         return on_this_machine(jobs_of(jobs))
     if jobs is not None:
@@ -89,7 +89,7 @@ def cluster_of(on: str, jobs: int | None) -> Cluster:
 
 
 def jobs_of(jobs: int | None) -> int:
-    """So many, or one per core that this process may use."""
+    """The number given, or one per core that this process may use."""
     if jobs is not None:
         return whole("jobs", jobs, 1)
     if hasattr(os, "sched_getaffinity"):
@@ -105,7 +105,7 @@ def _client(package: Any, of: Any, **options: Any) -> Iterator[Any]:
 
 
 def on_this_machine(workers: int) -> Cluster:
-    """So many processes of one thread, for as long as they are needed."""
+    """A cluster of this many single-threaded processes, which lasts as long as the client."""
     package = distributed()
 
     @contextlib.contextmanager
@@ -118,17 +118,17 @@ def on_this_machine(workers: int) -> Cluster:
 
 
 def of_cluster(cluster: Any, workers: int) -> Cluster:
-    """A cluster object of Dask's, which is kept at so many workers and stays open afterwards."""
+    """A given Dask cluster, which is kept at this many workers and stays open afterwards."""
     return Cluster(partial(_client, distributed(), cluster), str(cluster.scheduler_address), workers)
 
 
 def at_address(address: str) -> Cluster:
-    """The cluster of a scheduler that runs already."""
+    """The cluster of a running scheduler."""
     return Cluster(partial(_client, distributed(), address, timeout=CONNECT), address)
 
 
 def from_file(path: str) -> Cluster:
-    """The cluster that the file describes; the file is read now, the batch system asked when a client is opened."""
+    """The cluster that a file describes; its jobs are submitted when a client is opened."""
     kind, workers, options = read_file(Path(path))
     package = distributed()
     dask_jobqueue = needed("dask_jobqueue", "a batch system", "dask-jobqueue")
@@ -163,7 +163,7 @@ def read_file(path: Path) -> tuple[str, int, dict[str, Any]]:
 
 
 def small_cluster(workers: int) -> dict[str, Any]:
-    """Options of a ``LocalCluster``: Ctrl-C goes to its workers, too, which leave it to us."""
+    """Options of a ``LocalCluster``. Its workers ignore Ctrl-C, which reaches them too."""
     return {
         "n_workers": workers,
         "threads_per_worker": 1,
@@ -173,14 +173,14 @@ def small_cluster(workers: int) -> dict[str, Any]:
     }
 
 
-LOGS = "distributed", "tornado.application"  # a page for every worker that dies or ends; we say what matters
+LOGS = "distributed", "tornado.application"  # they write a page for every worker that dies
 IGNORE_SIGNALS = "import signal; [signal.signal(s, signal.SIG_IGN) for s in (signal.SIGINT, signal.SIGTERM)]"
 NO_LOGS = f"import logging; [logging.getLogger(name).setLevel(logging.CRITICAL) for name in {LOGS}]"
 
 
 @contextlib.contextmanager
 def configured() -> Iterator[None]:
-    """Of clusters that we start: three deaths at most. Threads are set in the workers; Dask would set them here too."""
+    """Sets our options for clusters that we start."""
     import dask
 
     with dask.config.set(CONFIG):
@@ -189,7 +189,7 @@ def configured() -> Iterator[None]:
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """In this process; workers that we start have NO_LOGS."""
+    """Silences Dask's logs in this process; workers that we start have NO_LOGS."""
     logs = [logging.getLogger(name) for name in LOGS]
     before = [log.level for log in logs]
     for log in logs:

@@ -1,6 +1,6 @@
-"""A line on the terminal while code is compiled, which takes about a minute the first time on a machine.
+"""Prints a line while code is compiled, which takes about a minute the first time on a machine.
 
-Numba keeps what it compiles on disk, so the next start loads it quickly, and nothing is printed.
+Numba caches compiled code on disk, so the next start is quick and prints nothing.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-PATIENCE = 2.0  #: seconds before a line says what is waited for
+PATIENCE = 2.0  #: seconds before the line is printed
 WORDS = "surefoot: compiling; the first time on a machine this takes about a minute …"
 
 
 @contextlib.contextmanager
 def compiling_said(shown: bool | None = None) -> Iterator[None]:
-    """In this context, say once on standard error if compiling takes longer than ``PATIENCE``.
+    """In this context, say so once, on standard error, if compiling takes longer than ``PATIENCE``.
 
     ``shown``: None says it only on a terminal.
     """
@@ -27,7 +27,7 @@ def compiling_said(shown: bool | None = None) -> Iterator[None]:
     from numba.core import event
 
     class _Listener(event.Listener):
-        """Numba notifies it of everything that is not found on disk."""
+        """Numba notifies it of every compilation, but not of code that is cached."""
 
         def on_start(self, event: Any) -> None:
             under_way.begin()
@@ -67,7 +67,7 @@ class _UnderWay:
     def _late(self) -> None:
         with self._lock:
             self._timer = None
-            if self._depth > 0 and not self._said:  # else it was done in time; the next one is timed anew
+            if self._depth > 0 and not self._said:  # otherwise it is done; the next compilation starts a new timer
                 self._said = True
                 print(WORDS, file=sys.stderr, flush=True)
 

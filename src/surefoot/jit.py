@@ -1,5 +1,5 @@
-"""How functions are compiled: once, kept on disk, and without what lets C call them, which takes as long as a small
-function itself."""
+"""How functions are compiled: cached on disk, and without wrappers for callers in C, which take as long to compile as a
+small function itself."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def compiled(function: _F) -> _F:
 
 
 def unlocked(function: _F) -> _F:
-    """Likewise; other threads of Python go on while it runs."""
+    """The same, but other Python threads go on while it runs."""
     made: _F = numba.njit(cache=True, nogil=True, no_cfunc_wrapper=True)(function)  # type: ignore[call-overload]
     return made
 
@@ -26,15 +26,14 @@ def unlocked(function: _F) -> _F:
 def leaf(function: _F) -> _F:
     """Compile a function that creates no array, without reference counting.
 
-    Compiled code otherwise counts references to every array that it takes out of a tuple, which takes as long as the
-    work itself.
+    Otherwise references to every array that is taken out of a tuple are counted, which takes as long as the work.
     """
     made: _F = numba.njit(cache=True, _nrt=False, no_cfunc_wrapper=True)(function)  # type: ignore[call-overload]
     return made
 
 
 def fused(function: _F) -> _F:
-    """Likewise; a product and the sum that it enters are rounded only once where the processor can do so."""
+    """The same; a product and the sum that it enters are rounded once, if the processor can do so."""
     options = {"cache": True, "_nrt": False, "no_cfunc_wrapper": True, "fastmath": {"contract"}}
     made: _F = numba.njit(**options)(function)  # type: ignore[call-overload]
     return made

@@ -1,46 +1,46 @@
-"""The one table of tolerances: how far a number may be off before it counts.
+"""All tolerances.
 
-Costs have units, so a tolerance on a cost is a share of that limit's own *scale*, |bound| + norm·(largest ‖x‖), which
-:attr:`surefoot.Problem.cost_scales` computes, so a problem in other units is decided the same way. Safety proofs have
-no tolerance at all: "upper ≤ bound" is meant exactly (spec 4). The audit, which imports nothing, has its own copy.
+A tolerance on a cost is a share of the limit's *scale*, |bound| + norm·(largest ‖x‖), which
+:attr:`surefoot.Problem.cost_scales` computes, so the units of a problem do not matter. Safety proofs have no tolerance:
+"upper ≤ bound" is meant exactly (spec 4). The audit, which imports nothing from here, has its own copy.
 """
 
 from __future__ import annotations
 
 # --- of a limit's scale ---------------------------------------------------------------------------------
 
-#: A true cost breaks its limit when it lies beyond the bound by more than this (spec 8): costs are sums of products,
-#: and a policy that rides the limit must not be called unsafe for their last digits.
+#: A true cost breaks its limit if it exceeds the bound by more than this (spec 8): a policy that just keeps the limit
+#: must not be called unsafe because of rounding.
 VIOLATION = 1e-9
-#: A true cost lies within [lower, upper] when it misses them by no more than this (spec 8): less than VIOLATION, so
-#: that a cost event that held excludes violations.
+#: A true cost lies within [lower, upper] if it misses them by no more than this (spec 8). It is less than VIOLATION, so
+#: that there are no violations on the cost event.
 EVENT = 5e-10
 #: A lower bound above its upper by more than this is a contradiction, not rounding (spec 3): the rounding guards on
 #: both have been spent by then.
 CONTRADICTION = 1e-9
-#: What true costs may differ by from ⟨γ, x⟩ and from an anchor's cost beyond the declared misspecification: the digits
-#: in which two ways of summing differ.
+#: How far true costs may be from ⟨γ, x⟩ and from an anchor's cost beyond the declared misspecification: two ways of
+#: summing differ in the last digits.
 TRUTH = 1e-9
 
 # --- of the largest ‖x‖² --------------------------------------------------------------------------------
 
-#: The least default ridge: with a smaller one the prior would be trusted to more digits than sums of so many rows have.
+#: The least default ridge: a smaller one would trust the prior to more digits than sums of many rows have.
 LEAST_RIDGE = 1e-6
-#: The least ridge that may be asked for: with one below, a single row leaves no digit of its ellipsoid.
+#: The least ridge that is allowed: with a smaller one, a single row leaves no digit of its ellipsoid.
 USABLE_RIDGE = 1e-30
 
 # --- of L√λ --------------------------------------------------------------------------------------------
 
 #: The least noise radius R (spec 3): less would trust sums of squares to more digits than they have.
 LEAST_NOISE = 1e-6
-#: With a larger R nothing is learnt in any number of episodes: the ball of the norm stands for the ellipsoid, and no
-#: square overflows.
+#: With a larger R nothing is learned in any number of episodes: the ball of the norm takes the place of the ellipsoid,
+#: and no square overflows.
 MOST_NOISE = 1e9
 
 # --- of numbers as such ---------------------------------------------------------------------------------
 
-#: What is squared must lie between these when squared: then nothing under- or overflows in sums of 10¹⁸ such squares,
-#: and a problem whose units are changed by a power of two gives the very same bits.
+#: Squares must lie between these: then sums of 10¹⁸ of them neither under- nor overflow, and a problem whose units are
+#: changed by a power of two gives the same bits.
 SQUARES = (1e-250, 1e250)
 
 # --- of a declared length, of a sum of probabilities, of a logarithm -------------------------------------
@@ -65,6 +65,6 @@ LOG_DET = 1e-6
 CELL = 1e-12
 #: Of a feature's size: where it is computed for many states at once, or between corners, it may be off by this.
 FEATURE = 1e-9
-#: Of the chances of next cells, which steer values only: what is missing below the first counts as nothing, what lands
-#: outside the declared cells below the second is rounding, and above it the cells are wrong.
+#: Of the chances of next cells, which affect values only: less than the first may be missing; less than the second may
+#: land outside the declared cells, and more means that the cells are wrong.
 CHANCE_LEFT, CHANCE_ASTRAY = 1e-9, 1e-6

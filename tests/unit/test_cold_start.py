@@ -249,5 +249,5 @@ def test_no_fallback_data_beats_the_floor(number: int, seed: int) -> None:
             agent.abort_episode()
         agent.replan()
         for h, upper in enumerate(agent.plan.bounds.upper):
-            floor = known.fixed[h][:, 0] + norm * (-taught[h] if spans[h].shape[1] else known.size[h][:, 0])
+            floor = known.fixed[h][:, 0] + norm * (-taught[h] if spans[h][1].any() else known.size[h][:, 0])
             assert (upper[:, 0] >= floor - 1e-9).all()

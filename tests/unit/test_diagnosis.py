@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 import surefoot as sf
-from surefoot.diagnosis.rank import triangle
+from surefoot.diagnosis.rank import Triangles
 from surefoot.diagnosis.text import rounded_down, rounded_up
 from surefoot.errors import InvalidInput
+from surefoot.estimate.blocks import one_block_each
 from tests.diagnosed import (
     HEAT,
     Features,
@@ -125,8 +126,10 @@ def test_rank_is_not_fooled_by_scale() -> None:
 def test_compression_keeps_the_singular_values(seed: int) -> None:
     rows = np.random.default_rng(seed).normal(size=(300_000, 5)) @ np.diag([1.0, 1e-3, 1.0, 0.0, 2.0])
     expected = np.linalg.svd(rows, compute_uv=False)
-    found = np.linalg.svd(triangle([rows[:100], rows[100:]]), compute_uv=False)
-    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+    triangles = Triangles(one_block_each(5, 1), 0)
+    for part in (rows[:100], rows[100:]):
+        triangles.add(part)
+    np.testing.assert_allclose(triangles.singular_values()[0][0], expected, rtol=1e-9, atol=1e-9)
 
 
 def test_the_papers_constants() -> None:

@@ -73,7 +73,8 @@ def _before(
     fixed, size, rounding = (np.empty((len(x), m)) for _ in range(3))
     for family in own:
         known, members = family.known(anchors), list(family.members)
-        errors = np.array([limit.misspecification for limit in family.limits])
+        guard = prior_guard(len(family.width)) * math.sqrt(2.0)  # ‖z‖ + |ρ|‖x⁰‖
+        errors = np.array([limit.misspecification * (1.0 + guard) for limit in family.limits])
         for rows in [slice(0, len(x))] if isinstance(x, SparseRows) else slices(x):
             some = x[rows]
             if isinstance(some, SparseRows):
@@ -94,7 +95,6 @@ def _before(
             if known is not None:
                 part += rho @ known.costs + np.abs(rho) @ known.tolerances
             fixed[rows, members] = part
-            guard = prior_guard(len(family.width)) * math.sqrt(2.0)  # ‖z‖ + |ρ|‖x⁰‖
             for i, prior in zip(members, family.priors, strict=True):
                 reach = np.minimum(prior.length * lengths, sums) if prior.boxed else lengths
                 size[rows, i] = np.where(empty, 0.0, reach)

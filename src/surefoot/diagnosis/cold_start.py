@@ -30,21 +30,20 @@ import numpy as np
 
 from surefoot.diagnosis.before_data import Before, Tables, alternatives, features_of
 from surefoot.diagnosis.diagnosis import Blocked, ColdStart
-from surefoot.diagnosis.rank import NEGLIGIBLE, Triangles, slices, span, triangle
+from surefoot.diagnosis.rank import NEGLIGIBLE, Triangles
 from surefoot.estimate.basis import Basis
 from surefoot.estimate.blocks import cost_blocks
-from surefoot.estimate.costs import CostBounds, split, turned_lengths
+from surefoot.estimate.costs import CostBounds, turned_lengths
 from surefoot.estimate.families import Family
-from surefoot.model.features import Features
+from surefoot.model.features import Features, row_norms
 from surefoot.model.graph import (
-    Anchors,
     FloatArray,
     LayeredGraph,
     owner,
 )
+from surefoot.model.priors import scaled
 from surefoot.model.problem import Problem
 from surefoot.model.sharing import made_once
-from surefoot.model.sparse_rows import SparseRows
 from surefoot.plan.certify import Certified, certify
 from surefoot.plan.segments import segment_max, spread
 
@@ -91,62 +90,33 @@ def certified_moves(graph: LayeredGraph, certified: Certified) -> tuple[int, ...
     return tuple(counts)
 
 
-Span = FloatArray | tuple[Basis, FloatArray]
-"""An orthonormal basis of W (dc, rank); with sparse features, one for every block and 1 for the directions in W."""
+Span = tuple[Basis, FloatArray]
+"""An orthonormal basis, and 1 for each of its directions that is in W."""
 
 
-def inside(problem: Problem, family: Family, bases: Sequence[Span]) -> Tables:
-    """(rows,) ‖z_W‖ of every row; ``bases``: of W, per step."""
+def inside(problem: Problem, family: Family, spans: Sequence[Span]) -> Tables:
+    """(rows,) ‖z_W‖ of every row; ``spans``: W of each step."""
     graph = problem.graph
-    result = []
-    for h, basis in enumerate(bases):
-        x = features_of(graph, h)
-        if isinstance(x, SparseRows):
-            assert isinstance(basis, tuple)
-            result.append(turned_lengths(x, graph.anchors[h], family, *basis))
-            continue
-        assert not isinstance(basis, tuple)
-        known = family.known(graph.anchors[h])
-        lengths = [np.linalg.norm(split(x[rows], family, known)[1] @ basis, axis=1) for rows in slices(x)]
-        result.append(np.concatenate(lengths))
-    return result
+    return [
+        turned_lengths(features_of(graph, h), graph.anchors[h], family, basis, weights)
+        for h, (basis, weights) in enumerate(spans)
+    ]
 
 
-def fallback_spans(problem: Problem, family: Family) -> Sequence[Span]:
+def fallback_spans(problem: Problem, family: Family) -> list[Span]:
     """Per step, the directions that the fallback's own triplets show; of all steps together when stationary."""
-    graph = problem.graph
+    graph, last, blocks = problem.graph, problem.graph.terminal, cost_blocks(problem)
     rows: list[Features] = [y.cost_features[spread(y.played_by_fallback(), y.row_ptr)] for y in graph.layers]
-    last = graph.terminal
     rows.append(features_of(graph, graph.horizon - 1)[last.fallback_reached & last.has_cost])
-    sparse = [x for x in rows if isinstance(x, SparseRows)]
-    if sparse:
-        return _block_spans(problem, family, sparse)
-    dense = [np.asarray(x, np.float64) for x in rows]
-    if problem.stationary_costs:
-        everything = _span(np.vstack(dense), family, graph.anchors[0])
-        return [everything] * graph.horizon
-    return [_span(x, family, graph.anchors[h]) for h, x in enumerate(dense)]
-
-
-def _block_spans(problem: Problem, family: Family, rows: Sequence[SparseRows]) -> list[tuple[Basis, FloatArray]]:
-    anchors, blocks = problem.graph.anchors, cost_blocks(problem)
-    layers = range(problem.horizon)
-    spans = []
-    for r, each in enumerate([layers] if problem.stationary_costs else [range(h, h + 1) for h in layers]):
+    lengths = [float(np.linalg.norm(row_norms(scaled(x, family.width)))) for x in rows]
+    steps, spans = range(graph.horizon), list[Span]()
+    for r, each in enumerate([steps] if problem.stationary_costs else [range(h, h + 1) for h in steps]):
         triangles = Triangles(blocks, r)
         for h in each:
-            triangles.add(rows[h], family, anchors[h])
-        length = math.hypot(*(float(np.linalg.norm(rows[h].values)) for h in each))
-        spans += [triangles.spanned(NEGLIGIBLE * length)] * len(each)
+            triangles.add(rows[h], family, graph.anchors[h])
+        # Compared with the length of x, not of z: if z is only rounding, there is nothing to learn.
+        spans += [triangles.spanned(NEGLIGIBLE * math.hypot(*(lengths[h] for h in each)))] * len(each)
     return spans
-
-
-def _span(x: FloatArray, family: Family, anchors: Anchors | None) -> FloatArray:
-    if len(x) == 0:
-        return np.empty((x.shape[1], 0))
-    # Compared with x, not z: if z is only rounding, there is nothing to learn.
-    z = split(x, family, family.known(anchors))[1]
-    return span(triangle([z]), float(np.linalg.norm(x * family.width)))
 
 
 # --- what would help ----------------------------------------------------------------------------------------
@@ -271,19 +241,14 @@ def fallback_data_may_help(problem: Problem, bounds: CostBounds, known: Before) 
     floors = [fixed + known.width * size for fixed, size in zip(known.fixed, known.size, strict=True)]
     for family in known.families:
         spans = fallback_spans(problem, family)
-        for h, (part, basis) in enumerate(zip(inside(problem, family, spans), spans, strict=True)):
+        for h, (part, (_, weights)) in enumerate(zip(inside(problem, family, spans), spans, strict=True)):
             for j, prior in zip(family.members, family.priors, strict=True):
-                if _some(basis):
+                if weights.any():
                     size = known.size[h][:, j] if prior.boxed else part
                     floors[h][:, j] = known.fixed[h][:, j] - known.width[j] * size
     costed = bounds.terminal_upper is not None
     best = replace(bounds, upper=tuple(floors[:-1]), terminal_upper=floors[-1] if costed else None)
     return sum(certified_moves(problem.graph, certify(problem.graph, best, problem.bounds))) > 0
-
-
-def _some(basis: Span) -> bool:
-    """True if W has a direction."""
-    return bool(basis[1].any()) if isinstance(basis, tuple) else basis.shape[1] > 0
 
 
 def _closest(problem: Problem, remedies: Remedies, needs: Needs) -> Blocked:

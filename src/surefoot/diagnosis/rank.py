@@ -6,7 +6,7 @@ XᵀX would square.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import scipy.linalg
@@ -14,86 +14,64 @@ import scipy.linalg
 from surefoot.diagnosis.diagnosis import Features, Regression
 from surefoot.estimate.basis import NO_DATA, Basis
 from surefoot.estimate.blocks import Blocks, SameSize, cost_blocks, value_blocks
+from surefoot.estimate.costs import split
 from surefoot.estimate.families import Family
 from surefoot.estimate.update import Frames, laid_out
 from surefoot.model import features as model
 from surefoot.model.features import FeatureArray
 from surefoot.model.graph import Anchors, FloatArray, IntArray
 from surefoot.model.problem import Problem
+from surefoot.model.sharing import made_once
 from surefoot.model.sparse_rows import SparseRows
 
 NEGLIGIBLE = 1e-12  #: a direction this much smaller than the largest one is rounding
 
 
 def describe_features(problem: Problem) -> Features:
-    graph = problem.graph
+    graph, last = problem.graph, problem.graph.terminal
     costs = [layer.cost_features for layer in graph.layers]
-    last = graph.terminal
     if last.cost_features is not None and last.has_cost.any():
         costs.append(last.cost_features)  # rows of states without a cost are zero
     transitions = [layer.transition_features for layer in graph.layers]
-    done: dict[int, FloatArray] = {}  # by table, which steps may share
-
-    def compressed(x: FeatureArray) -> FloatArray:
-        if id(x) not in done:
-            done[id(x)] = triangle([x])
-        return done[id(x)]
-
-    def regressions(
-        tables: list[model.Features], pooled: bool, blocks: Callable[[Problem], Blocks]
-    ) -> tuple[Regression, ...]:
-        sparse = [x for x in tables if isinstance(x, SparseRows)]
-        if sparse:
-            return describe_blocks(blocks(problem), sparse, pooled)
-        return _regressions([x for x in tables if not isinstance(x, SparseRows)], pooled, compressed)
-
     return Features(
         cost_dim=graph.cost_dim,
         transition_dim=graph.transition_dim,
         shared=graph.shared_features,
         names=problem.features,
-        costs=regressions(costs, problem.stationary_costs, cost_blocks),
-        transitions=regressions(transitions, problem.stationary_transitions, value_blocks),
+        costs=_regressions(cost_blocks(problem), costs, problem.stationary_costs),
+        transitions=_regressions(value_blocks(problem), transitions, problem.stationary_transitions),
         column_scales=tuple(column_scales(problem).tolist()),
     )
 
 
-def _regressions(
-    tables: Sequence[FeatureArray], pooled: bool, compressed: Callable[[FeatureArray], FloatArray]
-) -> tuple[Regression, ...]:
-    if pooled:
-        unique = {id(x): x for x in tables}.values()
-        together = triangle(compressed(x) for x in unique)
-        return (_regression(tuple(range(len(tables))), together),)
-    return tuple(_regression((h,), compressed(x)) for h, x in enumerate(tables))
+def _regressions(blocks: Blocks, tables: Sequence[model.Features], pooled: bool) -> tuple[Regression, ...]:
+    """Rank and redundant columns of every regression; ``tables`` are those of the steps, in order."""
+    groups = [tables] if pooled else [[x] for x in tables]
+    keys = [tuple({id(x): x for x in group}) for group in groups]
+    ranks = made_once(keys, lambda r: _rank(blocks, r, {id(x): x for x in groups[r]}.values()))
+    steps = [tuple(range(len(tables)))] if pooled else [(h,) for h in range(len(tables))]
+    return tuple(Regression(own, *rank) for own, rank in zip(steps, ranks, strict=True))
 
 
-def _regression(layers: tuple[int, ...], r: FloatArray) -> Regression:
-    # Pivoting puts independent columns first; the others are combinations of them.
-    _, order = scipy.linalg.qr(r, mode="r", pivoting=True)[-2:]
-    singular = np.linalg.svd(r, compute_uv=False)
-    rank = int((singular > NEGLIGIBLE * singular[0]).sum())
-    return Regression(layers, rank, tuple(sorted(int(column) for column in order[rank:])))
-
-
-def triangle(tables: Iterable[FeatureArray]) -> FloatArray:
-    """R (at most d rows, d) with RᵀR = Σ x xᵀ over all rows of all tables."""
-    r: FloatArray | None = None
+def _rank(blocks: Blocks, regression: int, tables: Iterable[model.Features]) -> tuple[int, tuple[int, ...]]:
+    triangles = Triangles(blocks, regression)
     for x in tables:
-        for rows in slices(x):
-            piece = np.asarray(x[rows], np.float64)
-            stacked = piece if r is None else np.vstack([r, piece])
-            r = np.asarray(np.linalg.qr(stacked, mode="r"))
-    if r is None:
-        raise ValueError("triangle() needs at least one row")
-    return r
-
-
-def span(r: FloatArray, scale: float) -> FloatArray:
-    """(d, rank) an orthonormal basis of the rows behind R, without directions below NEGLIGIBLE·scale."""
-    _, singular, directions = np.linalg.svd(r, full_matrices=False)
-    basis: FloatArray = directions[singular > NEGLIGIBLE * scale].T
-    return basis
+        triangles.add(x)
+    values = triangles.singular_values()
+    least = NEGLIGIBLE * max(float(each.max()) for each in values)
+    shape, rank, redundant = blocks.shape, 0, list[IntArray]()
+    for run, stack, each in zip(triangles.runs, triangles.stacks, values, strict=True):
+        ranks = (each > least).sum(axis=1)
+        rank += int(ranks.sum())
+        slots = shape.slot[run.first + np.arange(run.n)]
+        missing = np.flatnonzero(ranks < run.size)
+        empty = missing[ranks[missing] == 0]
+        redundant.append(shape.column[(slots[empty][:, None] + np.arange(run.size)).reshape(-1)])
+        for i in missing[ranks[missing] > 0]:
+            # Pivoting puts independent columns first; the others are combinations of them.
+            _, order = scipy.linalg.qr(stack[i], mode="r", pivoting=True)[-2:]
+            redundant.append(shape.column[slots[i] + np.asarray(order[ranks[i] :])])
+    return rank, tuple(sorted(np.concatenate(redundant).tolist()))
 
 
 def slices(x: FeatureArray) -> Iterator[slice]:
@@ -121,7 +99,7 @@ def _largest_entries(x: model.Features) -> FloatArray:
     return np.maximum(np.asarray(x.max(axis=0), np.float64), -np.asarray(x.min(axis=0), np.float64))
 
 
-# --- sparse features, block by block ---------------------------------------------------------------------------
+# --- block by block; dense features are one block -------------------------------------------------------------
 
 _AT_ONCE = 1 << 22  # numbers that are processed at a time
 
@@ -138,9 +116,14 @@ class Triangles:
     def runs(self) -> tuple[SameSize, ...]:
         return self.blocks.runs[self.regression]
 
-    def add(self, x: SparseRows, family: Family | None = None, anchors: Anchors | None = None) -> None:
+    def add(self, x: model.Features, family: Family | None = None, anchors: Anchors | None = None) -> None:
         """Add all rows of a table; for a family, scaled and projected as in its regression."""
         known = None if family is None else family.known(anchors)
+        if not isinstance(x, SparseRows):
+            for rows in slices(x):
+                z = np.asarray(x[rows], np.float64) if family is None else split(x[rows], family, known)[1]
+                _compress(self.stacks[0], np.zeros(len(z), np.int64), z)
+            return
         nothing, width = np.zeros((1, x.dim)), np.ones(x.dim) if family is None else family.width
         both = (nothing, nothing) if known is None else (known.anchors, known.directions)
         frames = Frames(both[0][None], both[1][None], width[None].copy())
@@ -198,7 +181,7 @@ def _compress(stack: FloatArray, of: IntArray, z: FloatArray) -> None:
     of, z = of[order], z[order]
     counts = np.bincount(of, minlength=len(stack))
     turn = np.arange(len(of)) - (np.cumsum(counts) - counts)[of]  # a row's number within its block
-    height = 4 * size
+    height = max(4 * size, _AT_ONCE // (size * len(stack)))  # rows of a block that are taken together
     width = max(1, _AT_ONCE // ((size + height) * size))
     for first in range(0, int(turn.max()) + 1, height):
         due = np.flatnonzero((turn >= first) & (turn < first + height))
@@ -210,37 +193,3 @@ def _compress(stack: FloatArray, of: IntArray, z: FloatArray) -> None:
             here = (which >= begin) & (which < begin + width)
             tall[which[here] - begin, size + turn[due[here]] - first] = z[due[here]]
             stack[some] = np.linalg.qr(tall, mode="r")
-
-
-def describe_blocks(blocks: Blocks, tables: Sequence[SparseRows], pooled: bool) -> tuple[Regression, ...]:
-    """Rank and redundant columns of every regression; ``tables`` are those of the steps, in order."""
-    groups = [tables] if pooled else [[x] for x in tables]
-    done: dict[tuple[int, ...], tuple[int, tuple[int, ...]]] = {}
-    result = []
-    for r, group in enumerate(groups):
-        unique = {id(x): x for x in group}
-        if tuple(unique) not in done:
-            triangles = Triangles(blocks, r)
-            for x in unique.values():
-                triangles.add(x)
-            done[tuple(unique)] = _rank(triangles)
-        layers = tuple(range(len(tables))) if pooled else (r,)
-        result.append(Regression(layers, *done[tuple(unique)]))
-    return tuple(result)
-
-
-def _rank(triangles: Triangles) -> tuple[int, tuple[int, ...]]:
-    values = triangles.singular_values()
-    least = NEGLIGIBLE * max(float(each.max()) for each in values)
-    shape, rank, redundant = triangles.blocks.shape, 0, list[IntArray]()
-    for run, stack, each in zip(triangles.runs, triangles.stacks, values, strict=True):
-        ranks = (each > least).sum(axis=1)
-        rank += int(ranks.sum())
-        slots = shape.slot[run.first + np.arange(run.n)]
-        missing = np.flatnonzero(ranks < run.size)
-        empty = missing[ranks[missing] == 0]
-        redundant.append(shape.column[(slots[empty][:, None] + np.arange(run.size)).reshape(-1)])
-        for i in missing[ranks[missing] > 0]:
-            _, order = scipy.linalg.qr(stack[i], mode="r", pivoting=True)[-2:]
-            redundant.append(shape.column[slots[i] + np.asarray(order[ranks[i] :])])
-    return rank, tuple(sorted(np.concatenate(redundant).tolist()))

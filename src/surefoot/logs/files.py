@@ -1,7 +1,4 @@
-"""Reading logs: CSV, JSON lines, Parquet, or an iterable of mappings, one mapping per row.
-
-Cells are read strictly: what is not written as a number or as one of the problem's labels is an error, never a guess.
-"""
+"""Reads logs: CSV, JSON lines, Parquet, or an iterable of mappings, one per row."""
 
 from __future__ import annotations
 
@@ -27,13 +24,13 @@ Row = tuple[str, Mapping[str, Any]]
 
 
 class Text(str):
-    """A cell of a CSV file: what it stands for depends on where it is."""
+    """A cell of a CSV file; its column decides what it stands for."""
 
     __slots__ = ()
 
 
 def log_rows(source: Log) -> Iterator[Row]:
-    """The rows of a log. The suffix of a path says what it is: .csv, .jsonl or .ndjson, .parquet."""
+    """The rows of a log; of a file, according to its suffix: .csv, .jsonl or .ndjson, .parquet."""
     if isinstance(source, (str, Path)):
         path = Path(source)
         readers = {".csv": _csv, ".jsonl": _json_lines, ".ndjson": _json_lines, ".parquet": _parquet}
@@ -101,14 +98,14 @@ def _parquet(path: Path) -> Iterator[Row]:
         raise UnreadableFile("the log cannot be read", where=str(path), got=str(error)[:200]) from error
 
 
-# --- the measurements in a study's journal, in the form of surefoot.study.records. Only what was told or imported is
-# read; neither chain nor certificates are verified: the audit does that.
+# --- the measurements in a study's journal (surefoot.study.records): what was told or imported. Nothing is verified;
+# that is for the audit.
 
 NAME = "journal.jsonl"
 
 
 def all_rows(source: Log, last: int) -> Iterator[Row]:
-    """The rows of a log; of a study's folder or its ``journal.jsonl``, what was measured. ``last`` is the step H−1."""
+    """The rows of a log, or the measurements of a study (its folder or ``journal.jsonl``). ``last`` is the step H−1."""
     path = Path(source) if isinstance(source, (str, Path)) else None
     if path is not None and path.is_dir():
         path = path / NAME

@@ -1,9 +1,8 @@
-"""A row of a log as a transition of a problem: its step, state, action, successor and costs.
+"""Reads a row of a log as a transition of a problem.
 
-A row has ``step``, ``state``, ``action``, ``next_state`` and ``cost`` (a number, one per limit, or empty; with
-several limits also one column ``cost.NAME`` per limit), and of an action with an intensity (spec 9) ``intensity``, at
-which it was played. The cost of a last state is a row with ``step`` H−1, ``state``
-and ``cost`` alone. Other columns are left aside.
+A row has ``step``, ``state``, ``action``, ``next_state`` and ``cost`` (a number, one per limit, or empty; with several
+limits perhaps one column ``cost.NAME`` for each), and ``intensity`` for an action that has one (spec 9). The cost of a
+last state is a row with ``step`` H−1, ``state`` and ``cost``. Other columns are ignored.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from surefoot.model.measured import measured
 from surefoot.model.problem import Problem
 from surefoot.model.rays import FULL
 
-# --- what a cell stands for: read strictly, never guessed -------------------------------------------------------
+# --- what a cell stands for: an error rather than a guess -------------------------------------------------------
 
 _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _STEP = re.compile(r"0|[1-9][0-9]{0,8}")
@@ -33,7 +32,7 @@ _ANY_NUMBER = re.compile(r"([+-]?)([0-9]+)(?:\.([0-9]*))?(?:[eE]([+-]?[0-9]{1,9}
 
 
 def readings(value: object) -> list[object]:
-    """What a label's cell may mean. A CSV cell ``3`` is the number or the text; the problem knows which."""
+    """What a label's cell may mean. A CSV cell ``3`` is the number or the text; only the problem knows."""
     if not isinstance(value, Text):
         return [value]
     if value.startswith("("):  # a tuple as Python writes it
@@ -56,7 +55,7 @@ def _spellings(value: object) -> list[str]:
 
 
 def step_in(value: object) -> object:
-    """The number of a step, from a cell or as it is; text that is not a number stays text and is refused later."""
+    """The number of a step, from a cell or as it is; other text is refused later."""
     if isinstance(value, Text):
         return int(value) if _STEP.fullmatch(value) else str(value)
     return int(value) if isinstance(value, np.integer) else value
@@ -71,7 +70,7 @@ def no_such_step(given: object, last: int) -> UnknownLabel:
 def cost_in(value: object, where: str) -> object:
     """A cost: a number, a list of them, or None, from a cell or as it is.
 
-    In single precision 0.21 is 0.20999999344348907; it is read as 0.21, so that a copy of 0.21 is known again.
+    In single precision 0.21 is 0.20999999344348907; it is read as 0.21, so that copies of a row are recognized.
     """
     if isinstance(value, np.float32):
         return float(str(value))
@@ -86,12 +85,12 @@ def cost_in(value: object, where: str) -> object:
             parsed = None
         if isinstance(parsed, list):
             return parsed
-    fix = "Write it as 0.5, -12 or 3e-4, nothing around it; leave the cell empty if it was not measured."
+    fix = "Write it as 0.5, -12 or 3e-4 and nothing else; leave the cell empty if it was not measured."
     raise InvalidInput("a cost must be a number", where=where, got=shown(str(value)), fix=fix)
 
 
 def episode_key(name: str | int | float) -> str:
-    """An id as a person reads it: without blanks around it, a number by its value."""
+    """An id in one spelling: without blanks around it, and numbers by value."""
     text = unicodedata.normalize("NFKC", name).strip() if isinstance(name, str) else repr(name)
     match = _ANY_NUMBER.fullmatch(text)
     if match is None:
@@ -106,7 +105,7 @@ def episode_key(name: str | int | float) -> str:
 
 
 def episode_in(value: object) -> str | int | float:
-    """An id: text or a number, nothing that two files would spell in ways that cannot be compared."""
+    """An episode's id: text or a number."""
     name = label_of(str(value) if isinstance(value, Text) else value, "column 'episode'")
     if type(name) not in (str, int, float) or (type(name) is str and not name.strip()):
         raise InvalidInput("an episode is text or a number", where="column 'episode'", got=shown(name))
@@ -117,31 +116,31 @@ def episode_in(value: object) -> str | int | float:
 # --- what a row stands for --------------------------------------------------------------------------------------
 
 LABELS = ("state", "action", "next_state")
-OUTSIDE, LAST = -1, -2  #: in place of an edge: the successor is not declared; the row is a last state's cost
+OUTSIDE, LAST = -1, -2  #: in place of an edge: the successor is not declared; the row is the cost of a last state
 
 
 @dataclass(frozen=True)
 class LoggedTransition:
-    """One row, understood. Numbers are those of the problem's graph."""
+    """One row, with the numbers of the problem's graph."""
 
     step: int
     state: int
     pair: int  # LAST in the last step
     edge: int  # OUTSIDE or LAST
     cost: list[float] | None  # one per limit, None: not measured
-    partly: bool  # some limits' costs were there, not all: then none counts
+    partly: bool  # only some limits' costs were there, so none is used
     following: Label  # the successor as logged, None in the last step
     intensity: float = FULL  # at which the action was played
 
 
 class RowReader:
-    """Reads rows against a problem; what does not fit is an error that says where."""
+    """Reads the rows of a problem's log; a row that does not fit is an error."""
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
 
     def read(self, row: Mapping[str, Any], *, outside: bool) -> LoggedTransition:
-        """The transition that a row holds; with ``outside``, a successor that is not declared is one, too."""
+        """The transition in a row; with ``outside``, its successor need not be declared."""
         problem, h = self._problem, step_in(entry(row, "step"))
         if type(h) is not int or not 0 <= h < problem.horizon:
             raise no_such_step(h, problem.horizon - 1)
@@ -176,8 +175,7 @@ class RowReader:
         return LoggedTransition(h, i, pair, edge, cost, partly, reached(edge), intensity)
 
     def _intensity(self, row: Mapping[str, Any], h: int, pair: int) -> float:
-        """At which an action was played; one with an intensity must say so. In problems without rays the column is one
-        of the others, which are left aside."""
+        """The intensity at which an action was played. In problems without rays the column is ignored."""
         problem, given = self._problem, row.get("intensity")
         if not problem.has_rays or (given is None and not problem.is_ray(h, pair)):
             return FULL
@@ -194,7 +192,7 @@ class RowReader:
     def _known(
         row: Mapping[str, Any], name: str, find: Callable[[Label], int], label_at: Callable[[int], Label]
     ) -> int:
-        """The index that a cell means; exactly one of its readings must be known, and spelt as the problem does."""
+        """The index that a cell stands for; exactly one of its readings must be known, with the problem's own type."""
         found: set[int] = set()
         refusal: SurefootError | None = None
         for reading in readings(entry(row, name, null=True)):
@@ -250,7 +248,7 @@ def entry(row: Mapping[str, Any], name: str, *, null: bool = False) -> Any:
 
 
 class Faults:
-    """What is wrong with the rows of a log: of each rule that is broken the first places, and how many there are."""
+    """What is wrong with the rows of a log: for each broken rule, the first places and how many there are."""
 
     MOST, SHOWN = 10, 3  #: rules, and places of each
 
@@ -270,7 +268,7 @@ class Faults:
 
     @property
     def enough(self) -> bool:
-        """No more need be looked for."""
+        """True if no more need to be found."""
         return len(self) == self.MOST
 
     def __str__(self) -> str:

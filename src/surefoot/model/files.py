@@ -167,26 +167,30 @@ def _as_json(document: Document) -> bytes:
     return _checked_text(document, write_array, ".json")
 
 
-def _as_archive(document: Document) -> Callable[[BinaryIO], None]:
+def _members(document: Document) -> tuple[dict[str, NDArray[Any]], Callable[[NDArray[Any]], object]]:
+    """The arrays of a document by name, and what refers to each of them."""
     arrays = {id(array): array for array in arrays_in(document)}
     names = {key: f"a{i}" for i, key in enumerate(arrays)}
-    header = _checked_text(document, lambda array: {"array": names[id(array)]}, ".npz")
-    size = len(header) + sum(array.nbytes + npz.MEMBER_BYTES for array in arrays.values())
-    if len(names) > npz.MAX_MEMBERS or size > npz.MAX_BYTES:
+    return {names[key]: array for key, array in arrays.items()}, lambda array: {"array": names[id(array)]}
+
+
+def _as_archive(document: Document) -> Callable[[BinaryIO], None]:
+    members, refer = _members(document)
+    header = _checked_text(document, refer, ".npz")
+    size = len(header) + sum(array.nbytes + npz.MEMBER_BYTES for array in members.values())
+    if len(members) > npz.MAX_MEMBERS or size > npz.MAX_BYTES:
         raise _too_large(".npz")
-    members = {names[key]: array for key, array in arrays.items()}
     return partial(npz.write_archive, header=header, arrays=members)
 
 
 def _save_folder(document: Document, path: Path, layer: FileLayer | None) -> None:
     """No digest is written, since that would take longer than writing the arrays; the header has their checksums."""
-    arrays = {id(array): array for array in arrays_in(document)}
-    names = {key: f"a{i}" for i, key in enumerate(arrays)}
+    members, refer = _members(document)
 
     def header(said: dict[str, Any]) -> bytes:
-        return _checked_text({**document, "arrays": said}, lambda array: {"array": names[id(array)]}, ".problem")
+        return _checked_text({**document, "arrays": said}, refer, ".problem")
 
-    raw_arrays.save_folder(path, {names[key]: array for key, array in arrays.items()}, header, layer)
+    raw_arrays.save_folder(path, members, header, layer)
 
 
 def _checked_text(document: Document, write_array: Callable[[Any], object], suffix: str) -> bytes:

@@ -19,6 +19,7 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from surefoot.errors import InvalidInput
 from surefoot.model.features import FeatureArray, Features, pieces
@@ -93,8 +94,7 @@ def round_table(kind: str, x: FeatureArray, place: Callable[[int], str]) -> tupl
         return x, 0.0
     stored, loss = np.empty(x.shape, np.float32), 0.0
     for rows, piece in pieces(x):
-        with np.errstate(over="ignore", under="ignore"):  # refused below, by what it loses
-            stored[rows] = piece
+        stored[rows] = _narrow(piece)
         lost = np.abs(piece - stored[rows])  # exact
         bad = np.flatnonzero(~(lost.max(axis=1) <= _MOST_LOST * np.abs(piece).max(axis=1)))
         if len(bad):
@@ -107,6 +107,12 @@ def round_table(kind: str, x: FeatureArray, place: Callable[[int], str]) -> tupl
             )
         loss = max(loss, _longest(lost))
     return freeze(stored), loss
+
+
+def _narrow(piece: FloatArray) -> NDArray[np.float32]:
+    """fl(x). Numbers out of range become infinite or zero, and are refused because of what they lose."""
+    with np.errstate(over="ignore", under="ignore"):
+        return piece.astype(np.float32)
 
 
 def _longest(lost: FloatArray) -> float:

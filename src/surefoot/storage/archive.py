@@ -1,7 +1,7 @@
-"""One archive of arrays: a zip of plain ``.npy`` members and a JSON header, as :func:`numpy.load` reads it.
+"""Archives of arrays: a zip of plain ``.npy`` members and a JSON header, which :func:`numpy.load` can read too.
 
-Members are stored, never compressed: a file must contain every byte it declares, so none can expand
-into more than its own size, and a large array is read straight into its place.
+Members are never compressed, so no file can expand into more than its own size, and a large array is read straight into
+its place.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from surefoot.storage import disk, documents
 HEADER = "header.json"
 MAX_BYTES = 16 << 30  # of a whole file
 MAX_MEMBERS = 1 << 17
-MEMBER_BYTES = 512  # at most, what a member takes beside its content
+MEMBER_BYTES = 512  # at most, what a member takes in addition to its content
 
 _DIRECTORY_BYTES = 16 << 20  # room for MAX_MEMBERS entries of at most 128 bytes
 _FOREIGN_BYTES = 64 << 20
 _CHUNK = 1 << 20
 _MEMBER = re.compile(r"([A-Za-z0-9_]{1,64})\.npy\Z")
-# Only what write_archive() produces: dtypes without code in them, C order, one or two axes.
+# Only what write_archive() writes: plain dtypes, C order, one or two axes.
 _NPY = re.compile(
     rb"\{'descr': '(<f8|<f4|<i8|<i4|\|b1)', 'fortran_order': False, "
     rb"'shape': \((\d{1,18}),(?: (\d{1,18}))?\), \} *\n\Z"
@@ -85,7 +85,7 @@ def _member(group: str, i: int) -> str:
 
 @contextmanager
 def opened(path: Path) -> Iterator[tuple[Any, Callable[[], Members]]]:
-    """The header, and an opener for the arrays, so that a caller can check the header's version first."""
+    """The header, and a function that opens the arrays, so that the header's version can be checked first."""
     with _Guarded(io.FileIO(path)) as file:
         if file.size > MAX_BYTES:
             got = f"{file.size} bytes, {MAX_BYTES} are read at most"
@@ -115,7 +115,7 @@ def _refuse_compressed(info: zipfile.ZipInfo) -> None:
 
 
 class Members(Mapping[str, NDArray[Any]]):
-    """The arrays of an open archive by name, if it promises no more than its ``size`` in bytes can hold."""
+    """The arrays of an open archive by name; it must declare no more than its ``size`` in bytes."""
 
     def __init__(self, archive: zipfile.ZipFile, size: int) -> None:
         self._archive, self.size = archive, size
@@ -147,7 +147,7 @@ class Members(Mapping[str, NDArray[Any]]):
             return _read_array(member, info)
 
     def groups(self, shapes: Mapping[str, Mapping[str, Any]], names: Sequence[str]) -> dict[str, dict[str, Any]]:
-        """What :func:`flattened` put in, in the shapes that :func:`shapes_of` noted."""
+        """The arrays that :func:`flattened` put in, in the shapes that :func:`shapes_of` recorded."""
         return {
             group: {
                 name: self[_member(group, i)].reshape(shape) for i, (name, shape) in enumerate(shapes[group].items())
@@ -166,7 +166,7 @@ def _read_array(member: IO[bytes], info: zipfile.ZipInfo) -> NDArray[Any]:
     dtype = np.dtype(match[1].decode())
     shape = tuple(int(n) for n in match.groups()[1:] if n is not None)
     held = info.file_size - len(start) - len(header)
-    if math.prod(shape) * dtype.itemsize != held:  # before anything of that size is asked for
+    if math.prod(shape) * dtype.itemsize != held:  # checked before any memory is allocated
         got = f"shape {shape} of {dtype} declared, {held} bytes there"
         raise UnreadableFile("an array and its size disagree", where=info.filename, got=got)
     array = np.empty(shape, dtype)
@@ -181,7 +181,7 @@ def _read_array(member: IO[bytes], info: zipfile.ZipInfo) -> NDArray[Any]:
 
 
 def _chunks(member: IO[bytes], size: int) -> Iterator[bytes]:
-    """The next ``size`` bytes, which must be the last: at its end a member's checksum is compared."""
+    """The next ``size`` bytes, which must be the last: zipfile compares a member's checksum at its end."""
     while size > 0:
         chunk = member.read(min(size, _CHUNK))
         if not chunk:
@@ -193,7 +193,7 @@ def _chunks(member: IO[bytes], size: int) -> Iterator[bytes]:
 
 
 class _Guarded(io.BufferedReader):
-    """zipfile reads the whole directory at once, however long the file says it is: limit what it may read."""
+    """Limits what zipfile reads at once: it would read a directory of any length that the file declares."""
 
     def __init__(self, file: io.FileIO) -> None:
         super().__init__(file)
@@ -212,7 +212,7 @@ def _translated(place: str) -> Iterator[None]:
         yield
     except (UnreadableFile, MemoryError):
         raise
-    except Exception as error:  # zipfile meets damage with a dozen types, from EOFError to struct.error
+    except Exception as error:  # zipfile raises a dozen types, from EOFError to struct.error
         raise UnreadableFile("the archive is damaged", where=place, got=str(error)) from error
 
 

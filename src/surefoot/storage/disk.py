@@ -1,6 +1,6 @@
-"""Everything is written through here, so that tests can use a failing disk instead.
+"""Everything is written through here, so that tests can replace the disk by one that fails.
 
-A study is given its disk; everything else that is saved (problems, runs, policies, pages) goes to :data:`DISK`.
+A study has its own disk; everything else (problems, runs, policies, pages) is written to :data:`DISK`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ try:
 except ImportError:  # only where fsync does not reach the platter
     F_FULLFSYNC = None
 
-BESIDE = ".surefoot-"  #: how a file is called that is not complete; a killed process may leave it
+BESIDE = ".surefoot-"  #: begins the name of an incomplete file, which a killed process may leave behind
 
 
 class FileLayer:
@@ -34,7 +34,7 @@ class FileLayer:
         return os.open(path, flags, 0o644)
 
     def append(self, file: int, data: bytes | memoryview) -> int:
-        """Append; → the number of bytes written, perhaps not all."""
+        """Append; returns the number of bytes written, perhaps not all."""
         return os.write(file, data)
 
     def fsync(self, file: int) -> None:
@@ -59,10 +59,10 @@ class FileLayer:
         return path.open("rb")
 
     def mkdir(self, path: Path, *, new: bool = False) -> None:
-        """Make a folder, with its parents, that survives a power cut. ``new``: it must not exist yet.
+        """Make a folder and its parents so that they survive a power cut. ``new``: it must not exist yet.
 
-        One level at a time, each synced before the next. The first that exists is synced too, since a process may have
-        made it and died before syncing it.
+        Each level is synced before the next. The first that exists is synced too: a process may have made it and died
+        before syncing it.
         """
         levels = [path, *path.parents]
         first = next((i for i, folder in enumerate(levels) if folder.exists()), len(levels) - 1)
@@ -72,9 +72,10 @@ class FileLayer:
             self.fsync_dir(folder.parent)
 
     def replace(self, path: Path, content: bytes | Callable[[BinaryIO], object]) -> None:
-        """The atomic writer: bytes, or what a function writes, become a file; until then the old one stays.
+        """Write bytes, or what a function writes, to a file, whole or not at all; until then the old file stays.
 
-        Written next to the target, synced, moved into place, and the move synced too. A link stays a link.
+        The content is written next to the target, synced and moved into place, and the move is synced too. A link stays
+        a link.
         """
         target = _behind(path)
         beside = target.parent / f"{BESIDE}{secrets.token_hex(8)}.tmp"
@@ -99,7 +100,7 @@ class FileLayer:
         self.fsync_dir(target.parent)
 
     def fsync_dir(self, path: Path) -> None:
-        """Make the folder's entries durable; does nothing on systems that cannot open or sync folders."""
+        """Make the folder's entries durable, on systems that can sync folders."""
         try:
             folder = os.open(path, os.O_RDONLY)
         except PermissionError:
@@ -107,7 +108,7 @@ class FileLayer:
         try:
             os.fsync(folder)
         except OSError as error:
-            if error.errno != errno.EINVAL:  # a file system that has no such thing
+            if error.errno != errno.EINVAL:  # this file system cannot
                 raise
         finally:
             os.close(folder)
@@ -127,7 +128,7 @@ def _behind(path: Path) -> Path:
 DISK = FileLayer()
 
 
-# --- small files, and what a failing disk is called -------------------------------------------------------------
+# --- small files, and errors of the disk ------------------------------------------------------------------------
 
 _NAMES = {
     errno.ENOSPC: "the disk is full",
@@ -142,18 +143,18 @@ _NAMES = {
 
 @contextlib.contextmanager
 def writing(place: Path, fix: str = "") -> Iterator[None]:
-    """Turn the system's refusals into one clear error that names the place."""
+    """Turn the system's errors into one that names the place."""
     try:
         yield
     except UnwritableFile:
         raise
     except OSError as error:
         where = str(error.filename or place)
-        where = str(place) if BESIDE in where else where  # a name that nobody has given
+        where = str(place) if BESIDE in where else where  # not the name of an incomplete file
         rule = _NAMES.get(error.errno or 0, "the disk cannot be written")
         raise UnwritableFile(rule, where=where, got=error.strerror or str(error), fix=fix) from error
 
 
 def write_text(path: Path, text: str) -> None:
-    """The old file stays until the new one is complete on disk."""
+    """Write a text file; the old one stays until the new one is complete on disk."""
     DISK.replace(path, text.encode("utf-8"))

@@ -1,6 +1,6 @@
-"""JSON from strangers and TOML from users: whatever is too large is refused before it is parsed.
+"""Reads JSON that cannot be trusted, and TOML; a file that is too large is refused before it is parsed.
 
-Nothing that JSON leaves undefined is accepted: no NaN, no duplicate entries, no numbers with thousands of digits.
+NaN, duplicate entries and numbers with thousands of digits, which JSON leaves undefined, are refused.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ MAX_TOML = 1 << 20  # bytes
 
 @contextmanager
 def reading(path: Path, damaged: str) -> Iterator[None]:
-    """Turn whatever goes wrong while a file is read into one error that names it; ``damaged``: the rule where the fault
-    is not one that surefoot looks for in files."""
+    """Turn whatever goes wrong while a file is read into one error that names it; ``damaged``: the rule for errors that
+    are not surefoot's own."""
     try:
         yield
     except UnreadableFile as error:
@@ -37,7 +37,7 @@ def reading(path: Path, damaged: str) -> Iterator[None]:
 
 
 def read_json(path: Path, fix: str = "") -> tuple[Any, int]:
-    """The value in a file, and the file's size; reads no more than it accepts. ``fix``: the cure if it is too large."""
+    """The value in a file, and the file's size. ``fix``: what to do if it is too large."""
     with path.open("rb") as file:
         data = file.read(MAX_BYTES + 1)
     return parse_json(data, fix=fix), len(data)
@@ -48,7 +48,7 @@ def too_large(data: bytes) -> bool:
 
 
 def parse_json(data: bytes, where: str = "", fix: str = "") -> Any:
-    """The value of a document, or UnreadableFile. The caller, who knows what its numbers mean, checks them."""
+    """The value of a document, or UnreadableFile. Its numbers are for the caller to check."""
     if too_large(data):
         got = f"at most {MAX_BYTES} bytes and {MAX_BRACKETS} brackets are read"
         raise UnreadableFile("the JSON is too large", where=where, got=got, fix=fix)
@@ -56,7 +56,7 @@ def parse_json(data: bytes, where: str = "", fix: str = "") -> Any:
 
 
 def parse_line(data: bytes) -> dict[str, Any]:
-    """The object on a line of a journal or a log, of any length; no number in it overflows."""
+    """The object on a line of a journal or log, of any length; a number that overflows is refused."""
     found = _parsed(data, "", _finite)
     if not isinstance(found, dict):
         raise UnreadableFile("not a JSON object", got=reprlib.repr(found))

@@ -1,4 +1,4 @@
-"""One process at a time. The system releases a lock when its holder dies, however it dies."""
+"""Locks for one process at a time. The system releases a lock when its holder dies, however it dies."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if sys.platform == "win32":
     def _take(file: int, shared: bool) -> bool:
         if shared:  # Windows has no shared locks
             return True
-        os.lseek(file, 1 << 20, os.SEEK_SET)  # far behind the text, which stays readable
+        os.lseek(file, 1 << 20, os.SEEK_SET)  # far behind the text, so that it can still be read
         try:
             msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
         except OSError:
@@ -38,11 +38,11 @@ else:
 
 
 class Lock:
-    """Held from :meth:`take` to :meth:`release`, or within ``with``. The file says who holds it, or held it and died.
+    """A lock, held from :meth:`take` to :meth:`release`, or within ``with``. Its file names the holder.
 
     Args:
         busy, fix: the error if another process holds it.
-        shared: may be held together with others who share it; no holder is named.
+        shared: several may share it; then the file names nobody.
         patience: how many seconds to wait for it.
     """
 
@@ -53,7 +53,8 @@ class Lock:
         self._process = os.getpid()
 
     def take(self) -> str:
-        """Take the lock, or refuse and say who holds it. → a remark if a dead process left it, otherwise ''."""
+        """Take the lock; if another process holds it, the error says which. Returns a remark if a dead process left it,
+        otherwise ''."""
         file = os.open(self._path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o644)
         try:
             self._wait(file)
@@ -90,12 +91,12 @@ class Lock:
         self.release()
 
     def __del__(self) -> None:
-        """A study that nobody refers to any more, as when a notebook cell is run again, releases its lock."""
+        """For a study that nobody refers to any more, as when a notebook cell is run again."""
         self.release()
 
 
 def _read_owner(file: int) -> dict[str, Any] | None:
-    """None: nobody. Without entries: somebody who did not leave a name."""
+    """None if the file is empty; without entries if it cannot be read."""
     os.lseek(file, 0, os.SEEK_SET)
     data = os.read(file, 4096)
     if not data:
@@ -110,7 +111,7 @@ def _read_owner(file: int) -> dict[str, Any] | None:
 def _write_owner(file: int) -> None:
     os.ftruncate(file, 0)
     os.lseek(file, 0, os.SEEK_SET)
-    with contextlib.suppress(OSError):  # a full disk: the lock holds, it only does not say whose it is
+    with contextlib.suppress(OSError):  # on a full disk the lock still holds, without a name
         os.write(file, json.dumps({"pid": os.getpid(), "host": socket.gethostname()}).encode())
 
 

@@ -1,8 +1,7 @@
-"""A folder of plain arrays with one JSON header. Each file holds the numbers of one array, little-endian, in C order,
-from its first byte on, so it can be mapped: its parts are read from disk when they are used and dropped when memory is
-short.
+"""A folder of plain arrays with a JSON header. Each file holds the numbers of one array, little-endian and in C order,
+so it can be mapped: parts are read from disk when they are used, and dropped when memory is short.
 
-The header says dtype, shape and CRC-32 of every array. The folder appears whole, by one rename.
+The header gives dtype, shape and CRC-32 of every array. The folder appears as a whole, by one rename.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from surefoot.storage.disk import writing
 HEADER = "header.json"
 KINDS = {"<f8", "<f4", "<i8", "<i4", "|b1"}
 
-_PIECE = 1 << 24  # bytes that are written or summed up at a time
+_PIECE = 1 << 24  # bytes that are written or checked at a time
 _NAME = re.compile(r"[A-Za-z0-9_]{1,64}\Z")
 _CRC = re.compile(r"[0-9a-f]{8}\Z")
 
@@ -44,7 +43,7 @@ def save_folder(
     header: Callable[[dict[str, Any]], bytes],
     layer: disk.FileLayer | None = None,
 ) -> None:
-    """Write a folder that does not exist yet; ``header`` gets what it must say about the arrays."""
+    """Write a folder that does not exist yet; ``header`` makes its header from the description of the arrays."""
     files = layer or disk.DISK
     if folder.exists() or folder.is_symlink():
         fix = "Choose another name, or remove it first."
@@ -84,10 +83,7 @@ def _pieces(flat: NDArray[Any]) -> Iterator[NDArray[Any]]:
 
 
 def expect(array: Any, first: int, end: int) -> None:
-    """Say that the rows first … end-1 of a mapped array come next, so that the system reads them during computation.
-
-    Does nothing for arrays in memory, or if the system has no such call.
-    """
+    """Announce that rows first … end-1 of a mapped array come next, so that the system reads them ahead if it can."""
     mapped: Any = getattr(array, "_mmap", None)
     rows = array[first:end] if mapped is not None and first < end else None
     if rows is None or not rows.nbytes or not hasattr(mapped, "madvise"):
@@ -99,7 +95,7 @@ def expect(array: Any, first: int, end: int) -> None:
 
 
 def read_header(folder: Path) -> Any:
-    """The JSON of the header; the caller must check what it says."""
+    """The JSON of the header, for the caller to check."""
     if not (folder / HEADER).is_file():
         raise UnreadableFile("not a saved folder of arrays", where=str(folder), got=f"it has no {HEADER}")
     return documents.read_json(folder / HEADER)[0]
@@ -130,7 +126,7 @@ def _checked(path: Path, kind: np.dtype[Any], shape: tuple[int, ...], crc: int, 
     expected, size = math.prod(shape) * kind.itemsize, os.stat(path).st_size
     if size != expected or not path.is_file():
         raise UnreadableFile("an array has the wrong size", where=at, got=f"{size} bytes where {expected} are expected")
-    left = mapped and size > 0  # nothing can be mapped of an empty file
+    left = mapped and size > 0  # an empty file cannot be mapped
     array = np.memmap(path, kind, "r", shape=shape) if left else np.fromfile(path, kind).reshape(shape)
     found = 0
     for piece in _pieces(array.reshape(-1)):

@@ -1,12 +1,11 @@
-"""Every constant of the paper and of the specification, as a pure function of numbers.
+"""The constants of the paper and of the specification, as pure functions of numbers.
 
 Symbols: d dimension, H horizon, K episodes, T = H·K total steps, m limits, p failure probability,
 σ noise scale, L norm bound, λ ridge, D feature bound (‖φ_V‖ ≤ D), c̄ a limit's bound,
 c⁰ an anchor's known cost. Steps are 0 … H−1 (the paper's 1 … H); decisions at 0 … H−2.
 
-Labels such as `eq:epss` and `thm:regret` are those of the paper (lsvi-new.tex); `spec n` is a
-section of the specification. Each formula has a test that is named after its label.
-Nothing here has a default: a constant that is not given cannot be silently ignored.
+Labels such as `eq:epss` and `thm:regret` are those of the paper (lsvi-new.tex); `spec n` is a section of the
+specification. Each formula has a test that is named after its label. No argument has a default, so none is forgotten.
 
 Examples:
     >>> sf.theory.gap(bound=1.0, anchor_cost=0.5, delta_phi=0.25)

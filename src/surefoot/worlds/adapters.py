@@ -4,24 +4,23 @@
 
 A table lists what can happen: ``env.unwrapped.P[state][action] = [(probability, next state, reward, terminated), …]``.
 
-**State.** The table's. The reward of an arrival is paid in the state arrived at, so rewards are known although
-probabilities are not; if a state can be reached with different rewards, it becomes several states here, named
-``(state, reward)``. After ``terminated`` the episode is ``"over"``: nothing happens until the last step.
+**State.** The table's. The reward for arriving is paid in the state arrived at, so that rewards are known although
+probabilities are not; a state that can be reached with different rewards becomes several states, named
+``(state, reward)``. After ``terminated`` the state is ``"over"`` until the last step.
 **Action.** The table's; once the episode is over, ``"wait"``.
 
-**Known.** The support: every row that the table lists, even one of probability 0. The rewards, shifted and scaled to
-[0, 1]: the smallest reward of a row within the limit becomes 0, the largest becomes 1, and being over pays what 0
-becomes. (Rewards of rows beyond the limit are clipped; a safe policy never meets them.) And features x of the cost.
+**Known.** The support: every row of the table, even one of probability 0. The rewards, scaled to [0, 1]: the smallest
+reward of a row within the limit becomes 0, the largest becomes 1, and being over pays what 0 becomes. (Rewards of rows
+beyond the limit are clipped; a safe policy never meets them.) And the features x of the cost.
 
-**Hidden.** The probabilities, as weights μ of known kernels. If all lists are of one kind (their first row has
-probability μ_1, their second μ_2, …; a single row fits any kind), kernel i is "row i happens", which is what slipping
-means in these environments. Any other table is declared as a mixture of itself and the uniform distribution on its
-support; the weights to be found are then (1, 0). Also hidden is γ with cost = ⟨γ, x⟩. Neither changes from step to
-step, and the problem says so.
+**Hidden.** The probabilities, as weights μ of known kernels. If all lists have the same probabilities (their first row
+μ_1, their second μ_2, …; a single row fits any), kernel i is "row i happens", which is what slipping means in these
+environments. Any other table is declared as a mixture of itself and the uniform distribution on its support, with the
+weights (1, 0). Also γ, with cost = ⟨γ, x⟩. Neither changes from step to step, and the problem says so.
 
-**Fallback.** Given, or found: the most cautious policy, which keeps the limit in every state it may reach and always
-takes the action whose highest possible cost is lowest. If there is none, the environment is refused with the state and
-the reason: no policy could start safely there.
+**Fallback.** Given, or the most cautious policy: it keeps the limit in every state it may reach, and always takes the
+action whose highest possible cost is lowest. If there is none, no policy could start safely, and the environment is
+refused with the state and the reason.
 """
 
 from __future__ import annotations

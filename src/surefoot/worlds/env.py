@@ -22,14 +22,13 @@ second number is ignored.
 ``reset`` gives state, step, index, forbidden, limits and action_mask. The last step adds the terminal reward.
 
 ``cost`` is ``"vector"`` (the default; ``info["cost"]`` is then ``info["measured"]``) or, for libraries that expect one
-number which is 0 if all is well, ``"excess"`` or ``"sum"``: with e_j = max(0, cost_j − bound_j) / |bound_j| (or / 1
-for a bound of 0), the largest e_j, or their sum. The last step's number also counts the cost of the last state; a
-forbidden state counts as an excess of 1.
+number, ``"excess"`` or ``"sum"``: with e_j = max(0, cost_j − bound_j) / |bound_j| (or / 1 for a bound of 0), the
+largest e_j, or their sum. The last step's number also counts the cost of the last state; a forbidden state counts as an
+excess of 1.
 
-Pass a seed only to the first ``reset``. Gymnasium requires that the same seed gives the same episode, so
-``reset(seed=0)`` before every episode draws the same noise each time: the bounds of a learner that counts it as new
-evidence do not hold, and an environment cannot detect that. For the same reason, if an agent has played here, give
-:func:`surefoot.run` a seed that no environment was reset with.
+Pass a seed only to the first ``reset``. In Gymnasium the same seed gives the same episode, so ``reset(seed=0)`` before
+every episode draws the same noise each time, and the bounds of a learner that counts it as new evidence fail. For
+the same reason, if an agent has played here, give :func:`surefoot.run` a seed that no environment was reset with.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A world as a file: a problem and its truth. JSON for small ones, ``.npz`` for large ones.
+"""Saves and loads a world, a problem with its truth, as JSON or ``.npz``.
 
 ::
 
@@ -12,7 +12,7 @@
 
 A truth written by hand may leave ``problem`` out; it is then given when the file is read
 (``sf.World.load("truth.json", problem)``, ``surefoot run problem.json --world truth.json``). Round trips are exact, a
-write replaces the file at once or not at all, and what is read is checked as if it were new: nothing in it is run.
+write replaces the whole file or nothing, and everything that is read is checked; nothing in it is run.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _problem(top: Document, stored: Mapping[str, object], size: int, given: Prob
 
 
 class _Reader:
-    """Numbers of a document, in place or stored separately; knows which of the stored arrays it has used."""
+    """Reads the numbers of a document, in place or stored separately, and records which stored arrays it has used."""
 
     def __init__(self, stored: Mapping[str, object]) -> None:
         self._stored, self._used = stored, set[str]()

@@ -1,4 +1,4 @@
-"""Reads and checks a transition table like those of Gymnasium's toy-text environments.
+"""Reads a transition table like those of Gymnasium's toy-text environments.
 
     env.unwrapped.P[state][action] = [(probability, next state, reward, terminated), …]
 
@@ -34,7 +34,7 @@ Row = tuple[float, Arrival]  # its probability
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """What can be reached: ``rows[state][action]``, in the order of the environment."""
+    """The reachable part of a table: ``rows[state][action]``, in the order of the environment."""
 
     starts: tuple[Label, ...]
     rows: dict[Label, dict[Label, tuple[Row, ...]]]
@@ -75,9 +75,9 @@ class Table:
 
     @cached_property
     def names(self) -> dict[Arrival, Label]:
-        """An arrival is named after its state or, if that is ambiguous, ``(state, reward)``, and so on.
+        """The name of each arrival: its state or, if that is ambiguous, ``(state, reward)``, and so on.
 
-        A start state has its own name, and shares it with the arrival there if both continue in the same way.
+        A start has the name of its state, and shares it with the arrival there if both continue in the same way.
         """
         every = dict.fromkeys(arrival for _, _, rows in self.lists() for _, arrival in rows)
         of_state = Counter(arrival.state for arrival in every)

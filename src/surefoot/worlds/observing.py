@@ -1,14 +1,14 @@
 """What a learner sees of a state: its number, a one-hot vector, or its coordinates.
 
-``"index"``     MultiDiscrete (H, n): the step, and the state's number among all states of the problem, by their names:
-                the same number is the same state at every step.
+``"index"``     MultiDiscrete (H, n): the step, and the state's number among the names of all states, which is the same
+                at every step.
 ``"onehot"``    Box {0, 1}, (H + n,): the same two numbers, each as a one-hot vector.
 ``"features"``  Box [0, 1], (1 + d,): the step as a fraction of the horizon, then the coordinates of the state.
 
-Coordinates come from the states' own names. A number, or a tuple of numbers (gap, own speed, speed in front), gives one
-coordinate per number, scaled so that the smallest of all states becomes 0 and the largest 1. A part that is not a
-number gives one coordinate per value, which is 1 for this value and 0 otherwise. States whose names differ in form from
-most (``"over"`` among cells of a grid) have their own coordinate each, and 0 in all others.
+Coordinates come from the names of states. A number, or a tuple of numbers (gap, own speed, speed in front), gives one
+coordinate per number, scaled so that the smallest becomes 0 and the largest 1. A part that is not a number gives one
+coordinate per value, which is 1 for this value and 0 otherwise. A state whose name is of an unusual form (``"over"``
+among cells of a grid) has its own coordinate, and 0 in all others.
 """
 
 from __future__ import annotations

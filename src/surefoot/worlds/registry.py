@@ -1,8 +1,4 @@
-"""Worlds by name: stable ids such as ``thermal/small``, made when asked for.
-
-The list is a constant. A world's module is imported when one of its names is made, so that reading the
-list costs nothing.
-"""
+"""Worlds by name: stable ids such as ``thermal/small``. A world's module is imported when one of its worlds is made."""
 
 from __future__ import annotations
 
@@ -30,7 +26,7 @@ class WorldFamily:
     function: str  # "module:function" of surefoot.worlds.named
     description: str
     sizes: dict[str, str] = field(default_factory=dict)  # size -> what it is for; the first is for quick tests
-    growing: tuple[str, ...] = ()  # sizes whose graph grows (spec 9): they are no environments
+    growing: tuple[str, ...] = ()  # sizes whose graph grows (spec 9); they cannot be environments
 
     def ids(self) -> dict[str, str]:
         """Every world of the family, the quickest first, with its size ("" without sizes)."""
@@ -213,9 +209,9 @@ def make(name: str, *, mismatch: float = 0.0, declared: bool = True, **options: 
 
     Args:
         name: as :func:`names` has it, or the path of a file.
-        mismatch: by how much the true costs miss the line, where it hurts; see :mod:`surefoot.worlds.world`.
-        declared: whether the limits declare that; if not, no guarantee holds.
-        options: those of the world, which its function documents; a file has none.
+        mismatch: how far the true costs are from linear, where it hurts; see :mod:`surefoot.worlds.world`.
+        declared: whether the limits declare this; if not, no guarantee holds.
+        options: the world's own, see its function; a file has none.
 
     Examples:
         >>> sf.worlds.make("thermal/testing", bound=0.62).problem.limits[0].bound
@@ -235,9 +231,9 @@ def make(name: str, *, mismatch: float = 0.0, declared: bool = True, **options: 
 
 # --- in Gymnasium's registry
 #
-# Gymnasium has no plug-ins since its version 1.0: an environment is found once the package that registers it was
-# imported. ``import surefoot`` is enough, before or after ``import gymnasium``. A process that imports neither by
-# itself (a worker that is spawned from a notebook) is told by the id: ``surefoot:surefoot/thermal-small-v0``.
+# Since version 1.0, Gymnasium finds an environment only after the package that registers it was imported. ``import
+# surefoot`` is enough, before or after ``import gymnasium``. For a process that imports neither (a worker of a
+# notebook), the id says what to import: ``surefoot:surefoot/thermal-small-v0``.
 
 PREFIX = "surefoot/"
 
@@ -253,7 +249,7 @@ def environments() -> list[str]:
 
 
 def register_all() -> None:
-    """Add the named worlds to Gymnasium's registry, unless they are there. ``import surefoot`` calls it.
+    """Add the named worlds to Gymnasium's registry, if they are not there. ``import surefoot`` does this.
 
     Examples:
         >>> import gymnasium

@@ -13,9 +13,8 @@ Two streams of one seed: ``transitions`` and ``noise`` (:func:`surefoot.streams.
    rademacher   ``random()``          cost − σ if draw < ½ else cost + σ
    ============ ===================== ============================
 
-In a terminal state with a cost, step 2 is repeated. Nothing else is ever drawn, and a scale of zero draws too, so
-neither the order nor the number of draws depends on the numbers of the world.
-Each of the three is sub-Gaussian with scale σ and has variance σ².
+In a terminal state with a cost, step 2 is repeated. Nothing else is drawn, and noise of scale zero is drawn too, so the
+order and number of draws do not depend on the world's numbers. All three are sub-Gaussian with scale σ and variance σ².
 """
 
 from __future__ import annotations
@@ -65,7 +64,7 @@ class Sampler:
         self._draw = draws[world.noise]
 
     def follow(self, world: World) -> None:
-        """From now on, draw from the same world with its rays at other intensities; the streams continue."""
+        """Continue with the same world at other intensities, or grown; the streams go on."""
         self._world = world
 
     def begin_episode(self) -> None:
@@ -84,7 +83,7 @@ class Sampler:
         return first + int(np.searchsorted(within, u, side="right"))
 
     def measure(self, h: int, edge: int, intensity: float = FULL) -> FloatArray:
-        """(m,) the cost of an edge of step h as a sensor reports it, of an action played at an intensity."""
+        """(m,) the measured cost of an edge of step h, whose action was played at an intensity."""
         row = self._world.problem.graph.layers[h].row_of(edge)
         truth = self._world.costs[h][row]
         if intensity != FULL:
@@ -92,7 +91,7 @@ class Sampler:
         return self._measured(truth)
 
     def measure_terminal(self, state: int) -> FloatArray:
-        """(m,) the reported cost of a terminal state; one without a cost has no measurement."""
+        """(m,) the measured cost of a terminal state; it must have a cost."""
         world = self._world
         if world.terminal_costs is None or not world.problem.graph.terminal.has_cost[state]:
             raise UnknownLabel(
@@ -134,7 +133,7 @@ class Sampler:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go back to what :meth:`state` gave; a bad state changes nothing."""
+        """Go back to a state from :meth:`state`; a bad one changes nothing."""
         before = self.state()
         try:
             self._transitions.bit_generator.state = state["transitions"]

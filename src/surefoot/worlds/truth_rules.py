@@ -1,8 +1,6 @@
-"""Does the truth fit what was declared? Each rule is checked once and names its culprit.
+"""Checks that a truth fits what was declared; an error says where it does not.
 
-A world that breaks its own problem's declarations would make every guarantee look false, so it is
-refused here. Only a deviation from linearity may exceed its declaration, so that one can measure what
-happens then.
+Only a deviation from linearity may exceed its declaration, so that one can try what happens then.
 """
 
 from __future__ import annotations
@@ -35,13 +33,13 @@ def transition_parameters(problem: Problem, given: ArrayLike) -> FloatArray:
 
 
 def cost_parameters(problem: Problem, given: ArrayLike) -> FloatArray:
-    """(H, m, dc) from (H, m, dc) or (m, dc), also (dc,) with one limit; checked like the above."""
+    """(H, m, dc) from (H, m, dc) or (m, dc), or (dc,) with one limit; checked like the above."""
     horizon, m, dim = problem.horizon, len(problem.limits), problem.graph.cost_dim
     shapes: list[tuple[int, ...]] = [(horizon, m, dim), (m, dim)]
     if m == 1:
         shapes.append((dim,))
     gamma = _array("cost parameters", given, shapes, (horizon, m, dim))
-    # Without a terminal cost the last entry is never used, and says nothing.
+    # Without a terminal cost the last entry is not used.
     used = gamma if problem.graph.terminal.cost_features is not None else gamma[:-1]
     norms = [
         (f", limit {limit.name!r}", prior.norm) for limit, prior in zip(problem.limits, problem.priors, strict=True)
@@ -115,7 +113,7 @@ def _equal_rows(what: str, values: FloatArray, flag: str) -> None:
 
 
 def deviations(problem: Problem, given: Sequence[ArrayLike]) -> tuple[FloatArray, ...]:
-    """What is added to ⟨γ, x⟩: one (R, m) per decision step and, optionally, (S, m) for the terminal one."""
+    """What is added to ⟨γ, x⟩: (R, m) per decision step and, optionally, (S, m) for the last one."""
     m, graph = len(problem.limits), problem.graph
     shapes = [(layer.n_rows, m) for layer in graph.layers]
     if graph.terminal.cost_features is not None:
@@ -125,7 +123,7 @@ def deviations(problem: Problem, given: Sequence[ArrayLike]) -> tuple[FloatArray
             "deviation has the wrong number of steps",
             got=f"{len(given)} arrays where {len(graph.layers)} are expected, one per decision step",
         )
-    # The same object given for several steps stays one object, so that their tables stay shared.
+    # An object given for several steps stays one object, so that their tables stay shared.
     known: dict[int, FloatArray] = {}
     for h, (values, shape) in enumerate(zip(given, shapes, strict=False)):
         if id(values) not in known:
@@ -139,7 +137,7 @@ def deviations(problem: Problem, given: Sequence[ArrayLike]) -> tuple[FloatArray
 
 
 def beyond_declaration(problem: Problem, deviation: Sequence[FloatArray]) -> bool:
-    """Does some deviation exceed its limit's declared misspecification?"""
+    """True if some deviation exceeds its limit's declared misspecification."""
     allowed = np.array([limit.misspecification for limit in problem.limits]) + TRUTH * problem.cost_scales
     return any(bool((np.abs(values) > allowed).any()) for values in deviation)
 
@@ -151,7 +149,7 @@ def check_noise(noise: str | None) -> str:
 
 
 def check_anchor_costs(problem: Problem, cost: FloatArray) -> None:
-    """|⟨γ, x⁰⟩ − c⁰| is rounding, plus the declared misspecification (spec 3 includes the anchor's cost)."""
+    """|⟨γ, x⁰⟩ − c⁰| is at most rounding, tolerance and declared misspecification (spec 3)."""
     for h, anchor in enumerate(problem.graph.anchors):
         if anchor is None:
             continue
@@ -175,8 +173,8 @@ def check_fallback(
 ) -> None:
     """The fallback keeps every limit in every state it can reach by the declared successors (ass:knownseedsubgraph).
 
-    Declared rather than true successors: agents take all of these pairs as certified (spec 4), and may reach
-    such a state by another way than the fallback's.
+    Declared rather than true successors, since agents take all these pairs as certified (spec 4) and may get to such a
+    state in another way.
     """
     for h, layer in enumerate(problem.graph.layers):
         rows = ranges(layer.row_ptr, layer.fallback_pairs())

@@ -1,7 +1,6 @@
-"""From hidden parameters to tables: probabilities and costs of every triplet, and the rules they keep.
+"""Probabilities and costs of every triplet, computed from the hidden parameters and checked.
 
-Steps with the same feature arrays and the same parameters share their tables: a template of 1e7 triplets
-is evaluated once, however many steps it has. Letters in the shapes as in
+Steps with the same feature arrays and parameters share their tables. Letters in the shapes as in
 :mod:`surefoot.model.graph`: N pairs, E edges, S states, m limits, dc and dp feature lengths, H steps.
 """
 
@@ -35,10 +34,7 @@ def ranges(pointer: IntArray, pairs: IntArray) -> IntArray:
 
 
 def probability_tables(problem: Problem, transition: FloatArray) -> tuple[FloatArray, ...]:
-    """Per decision step (E,): P(s'|s,a) = ⟨μ_h, φ⟩, checked and freed of rounding.
-
-    ``transition`` holds μ, (H-1, dp).
-    """
+    """Per decision step (E,): P(s'|s,a) = ⟨μ_h, φ⟩, checked and normalized; ``transition`` holds μ, (H-1, dp)."""
     steps = list(zip(problem.graph.layers, transition, strict=True))
     keys = [(id(layer.transition_features), id(layer.pair_ptr), mu.tobytes()) for layer, mu in steps]
     return made_once(keys, lambda h: _probabilities(problem, h, *steps[h]))
@@ -70,9 +66,8 @@ def _probabilities(problem: Problem, h: int, layer: Layer, mu: FloatArray) -> Fl
 def cumulative_tables(layers: Sequence[Layer], probabilities: Sequence[FloatArray]) -> tuple[FloatArray, ...]:
     """Per decision step (E,): cumulative probabilities within each pair, for drawing the next edge.
 
-    The first edge e of a pair with u < cumulative[e] is drawn, u uniform in [0, 1). From the last edge with
-    a positive probability on the entries are exactly 1, so that rounding can neither run past the pair nor
-    draw an edge of probability zero.
+    The first edge e of a pair with u < cumulative[e] is drawn, u uniform in [0, 1). From the last edge with a positive
+    probability on, the entries are exactly 1, so that rounding never draws an edge of probability zero.
     """
     return made_once(map(id, probabilities), lambda h: _cumulative(layers[h], probabilities[h]))
 
@@ -80,8 +75,7 @@ def cumulative_tables(layers: Sequence[Layer], probabilities: Sequence[FloatArra
 def _cumulative(layer: Layer, p: FloatArray) -> FloatArray:
     starts, lengths = layer.pair_ptr[:-1], np.diff(layer.pair_ptr)
     result = np.empty_like(p)
-    # One pass per position within the pairs. A running sum over the whole layer, less each pair's offset,
-    # would lose the digits that its size takes.
+    # One pass per position within the pairs: a running sum over the whole layer would lose digits.
     alive = np.arange(len(starts))
     total = np.zeros(len(starts))
     for k in range(int(lengths.max())):
@@ -121,7 +115,7 @@ class AtZero(NamedTuple):
 
 
 def rays_at_zero(problem: Problem, transition: FloatArray, cost: FloatArray) -> tuple[AtZero, ...]:
-    """Per decision step; none for a problem without rays."""
+    """Per decision step; empty for a problem without rays."""
     if not problem.has_rays:
         return ()
     at_zero = problem.at(0.0)
@@ -136,7 +130,7 @@ def at_intensities(
     costs: Sequence[FloatArray],
     intensities: Sequence[FloatArray],
 ) -> tuple[tuple[FloatArray, ...], tuple[FloatArray, ...]]:
-    """Probabilities (E,) and costs (R, m) of every step, every ray at its intensity; what steps share they share."""
+    """Probabilities (E,) and costs (R, m) of every step with every ray at its intensity; steps go on sharing arrays."""
     steps = list(zip(problem.graph.layers, at_zero, probabilities, costs, intensities, strict=True))
     keys = [
         tuple(map(id, (layer.pair_ptr, layer.row_ptr, zero.costs, zero.probabilities, p, c, intensity)))
@@ -161,8 +155,8 @@ def cumulative_at(zero: AtZero, full: FloatArray, first: int, end: int, intensit
 
 
 def arrival_costs(problem: Problem, costs: Sequence[FloatArray]) -> tuple[FloatArray, ...]:
-    """Per decision step (E, m): by what an edge is judged (spec 9). The cost of its row, or the largest of its pair's
-    rows; ∞, beyond every bound, if it enters a forbidden state. The cost tables themselves if nothing differs.
+    """Per decision step (E, m): the costs that decide whether an edge is safe (spec 9): that of its row, or the largest
+    of its pair's rows; ∞ if it enters a forbidden state.
     """
     layers, banned = problem.graph.layers, [problem.graph.forbidden(h) for h in range(1, problem.horizon)]
     keys = [
@@ -195,8 +189,7 @@ def rounding_deviations(
 ) -> tuple[FloatArray, ...]:
     """Per step with a cost: the deviation as it was, plus ⟨γ, x − fl(x)⟩ of the exact and the rounded features.
 
-    Computed from the differences of features, which float64 holds exactly; subtracting two costs would lose most
-    digits.
+    Computed from differences of features, which are exact; subtracting two costs would lose most digits.
     """
     both = list(zip(_cost_features(exact), _cost_features(rounded), strict=True))
     extra = [None if deviation is None or len(deviation) <= h else deviation[h] for h in range(len(both))]

@@ -3,19 +3,18 @@
     P_h(s'|s,a) = ⟨μ_h, φ(h,s,a,s')⟩        cost_j(h,s,a,s') = ⟨γ_{h,j}, x(h,s,a,s')⟩ + deviation
 
 (spec 1 and 2), or ⟨γ_{h,j}, x(h,s,a)⟩ if the cost does not depend on s'. If an action has several cost rows, all of
-them must keep the limits, and entering a forbidden state is a violation (spec 9). Everything is evaluated and checked
-once, in the constructor; a World never changes.
-Agents get ``world.problem`` and nothing else.
+them must keep the limits, and entering a forbidden state is a violation (spec 9). Everything is computed and checked in
+the constructor; a World never changes. Agents get ``world.problem`` and nothing else.
 
-**Mismatch.** :func:`mismatched` makes a truth that the linear model misses by ζ, placed where it hurts most.
+**Mismatch.** :func:`mismatched` makes a truth that the linear model misses by ζ, where it hurts most.
 
     cost = ⟨γ, x⟩ + η,    η = −ζ  where ⟨γ, x⟩ ≤ bound − ζ, and on all triplets of the fallback
                           η = +ζ  elsewhere: all of these truly break the limit
                           η =  0  at the anchor, whose cost was declared
 
-So everything a learner measures while it is safe reads ζ too low, and the line through it promises room that is not
-there: where ⟨γ, x⟩ lies within ζ of the bound, it predicts a cost below the bound, but the true one is above it.
-With ``Limit(misspecification=ζ)`` the bounds of spec 3 are wide enough for that; without it, no guarantee holds.
+So everything that a learner measures while it is safe reads ζ too low: where ⟨γ, x⟩ lies within ζ of the bound, the
+line through it predicts a cost below the bound, but the true one is above it. With ``Limit(misspecification=ζ)`` the
+bounds of spec 3 are wide enough for that; without it, no guarantee holds.
 """
 
 from __future__ import annotations

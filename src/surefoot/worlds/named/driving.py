@@ -5,31 +5,30 @@ a grid of 5 m/s. A collision ends in the state (0, 0, 0), for good.
 **Action.** "brake", "hold" or "speed up": 5 m/s less, the same or more within a step of 2 s. So the loaded lorry brakes
 with 2.5 m/s² at most; the car in front can do 5.
 
-**Known.** Speeds change first, then both drive on: gap' = gap + 2 s · (lead' − v'). A gap of 0 or less is a collision,
-one beyond the radar's range reads as the last that it sees. The driver in front changes speed by −10, −5, 0 or +5 m/s;
-the probabilities are known for three types: calm, hurried, nervous. A step pays v' as a share of the top speed: freight
-earns by the kilometre. At 5 m/s, 50 m behind and not closing in, the risk is known (the anchor).
+**Known.** Speeds change first, then both drive on: gap' = gap + 2 s · (lead' − v'). A gap of 0 or less is a collision;
+one beyond the radar's range reads as the range. The driver in front changes speed by −10, −5, 0 or +5 m/s; the
+probabilities are known for three types: calm, hurried, nervous. A step pays v' as a share of the top speed. At 5 m/s,
+50 m behind and not closing in, the risk is known (the anchor).
 
 **Hidden.** The weights with which the types mix (μ), and how the risk that the warning system reports follows from
 headway (γ), which depends on the load, the brakes and the road:
 
     risk = ⟨γ, (1, v', closing', −gap')⟩    closing' = max(0, v' − lead')    P(s'|s,a) = Σ_i μ_i P_i(lead'|lead)
 
-Neither changes from step to step, and the problem says so: the data of all steps are pooled.
+Neither changes from step to step, and the problem says so.
 
 **Limit.** risk ≤ 0.95, measured with noise of scale 0.05. In truth this asks for a headway: gap' ≥ 4 m + 1 s · v' +
 0.5 s · closing'. The last state has no limit of its own. **Fallback.** Fall back and keep far away: drive at 5 m/s, and
 stop when the gap is below 40 m.
 
 **Why look-ahead matters.** The headway grows with the speed, the way to a standstill with its square. At 15 m/s and
-20 m behind a car that is as fast, the limit is kept. But let the car brake hard: after 2 s the lorry does 10, the car
-5, and the gap is 10 m; after 4 s it does 5, the car stands, and the gap is 0. No braking avoids that
+20 m behind a car that is as fast, the limit is kept. But if the car brakes hard, then after 2 s the lorry does 10, the
+car 5, and the gap is 10 m; after 4 s the lorry does 5, the car stands, and the gap is 0. No braking avoids that
 (:func:`collision_is_inevitable`). A learner that looks one step ahead goes there immediately, because speed pays.
 
 **Where the numbers come from.** Spacing policies of this form (a distance at standstill, a time headway, more when
-closing in) are usual for adaptive cruise control; 1 s is a short headway, 2.5 m/s² gentle braking of a loaded lorry,
-5 m/s² hard braking of a car. The types of driver and the scale of the risk are invented. No triplet is nearer to
-the limit than 1 m of gap, so what is safe does not depend on rounding. Sizes differ in top speed, range and horizon.
+closing in) are usual for adaptive cruise control. The types of driver and the scale of the risk are invented. No
+triplet is nearer to the limit than 1 m of gap, so what is safe does not depend on rounding.
 """
 
 from __future__ import annotations

@@ -1,35 +1,30 @@
-"""ladder: a generated world of any size, star-convex and full of traps; used to measure speed.
+"""ladder: a generated world of any size, star-convex and full of traps, for measuring speed.
 
 **State.** One of S places, the same in every step: most are landings, every eighth is a trap.
 **Action.** A rung k = 0 … A−1 of the ladder there, of height α = k/(A−1).
 
 **Known.** Rung k of a landing leads to one of b landings; the highest rung to one of b−1 landings, or to a trap. Four
 known kernels give the probabilities. A landing pays 0.1 + 0.5·α·w, w ∈ [1/2, 1] its own, the highest rung 0.4 more;
-a trap pays 0.5 whatever is done. Standing on rung 0 strains by exactly 0.1 (the anchor).
+a trap always pays 0.5. Standing on rung 0 strains by exactly 0.1 (the anchor).
 
-**Hidden.** The weights with which the kernels mix, P(s'|s,k) = Σ_i μ_i P_i(s'|s,k); and γ, d numbers, of which the
-strain follows. Each triplet has a direction y ∈ R^{d−1} of length one, and
+**Hidden.** The weights with which the kernels mix, P(s'|s,k) = Σ_i μ_i P_i(s'|s,k); and γ, d numbers. Each triplet has
+a direction y ∈ R^{d−1} of length one, and
 
     strain = ⟨γ, (1, α·y)⟩ on a landing        ⟨γ, (1, (2+α)·y)⟩ in a trap        γ = (0.1, 0.6·g),  ‖g‖ = 1
 
-where ⟨g, y⟩ differs from triplet to triplet between 0.4 and 0.9. The data of all steps are pooled only if
-``stationary`` says so.
+where ⟨g, y⟩ differs from triplet to triplet between 0.4 and 0.9. **Limit.** strain ≤ 0.5, measured with noise of scale
+0.1; ‖γ‖ ≤ 1 is declared, 0.61 is true. **Fallback.** Rung 0 everywhere: the same feature x⁰ = (1, 0) at every landing,
+so it never meets a trap and learns nothing new.
 
-**Limit.** strain ≤ 0.5, measured with noise of scale 0.1; ‖γ‖ ≤ 1 is declared, 0.61 is true. **Fallback.** Rung 0
-everywhere: the same feature x⁰ = (1, 0) at every landing, so it never meets a trap and measures nothing new.
-
-**Star-convex.** All rungs of a landing share their directions: with a feature x there are x⁰ + (j/k)(x − x⁰) for
-all j ≤ k, in the same state (ass:starconvexity, spec 7.15). So the cold start can move: by the declared norm alone
-every rung with α ≤ 0.4 is certified, and measuring it tells about the rungs above. Rungs up to α = 0.667/⟨g, y⟩ keep
-the limit.
+**Star-convex.** All rungs of a landing share their directions: with a feature x there are x⁰ + (j/k)(x − x⁰) for all
+j ≤ k, in the same state (ass:starconvexity, spec 7.15). So learning can start: the declared norm alone certifies every
+rung with α ≤ 0.4, and measuring it tells about the rungs above. Rungs up to α = 0.667/⟨g, y⟩ keep the limit.
 
 **Why look-ahead matters.** On about half of the landings the highest rung keeps the limit, and it pays most. It may
-lead to a trap, where the strain is at least 0.1 + 2·0.6·0.4 = 0.58 whatever is done; only after the last decision
-that no longer matters.
+lead to a trap, where the strain is always at least 0.1 + 2·0.6·0.4 = 0.58, unless the last decision was made before.
 
-**Where the numbers come from.** They are drawn from ``seed``. Everything is made of arrays at once, without a loop over
-states: 1e6 triplets take seconds, and no more memory than the arrays themselves and a quarter. ``shared`` steps are
-one template, however many there are.
+**Where the numbers come from.** They are drawn from ``seed``, all at once: 1e6 triplets take seconds, and a quarter
+more memory than the arrays themselves.
 """
 
 from __future__ import annotations

@@ -1,48 +1,46 @@
-"""lower-bound: the two instances in the proof of the paper's Theorem 3 (thm:lowerbound), so that they can be played.
+"""lower-bound: the two instances in the proof of the paper's Theorem 3 (thm:lowerbound), as worlds.
 
-They differ in the safety of one action only, and the proof (app:thmlowerbound) argues that a learner must try it
-often enough to tell them apart.
+They differ only in the safety of one action, and the proof (app:thmlowerbound) argues that a learner must try it often
+enough to tell them apart.
 
 **State.** The one start; then, until the end, the number of the action that was chosen there.
-**Action.** At the first step a(1) … a(n), n ≥ 5. After it there is nothing left to choose: action a(i) leads to state
-i, which is never left. (The paper lets every state have all actions, all with the same effect. One, "stay", says it.)
+**Action.** At the first step a(1) … a(n), n ≥ 5; a(i) leads to state i, which is never left. Then there is only "stay".
+(The paper gives every state all actions, all with the same effect.)
 
 **Known.** All of that; transitions are certain. In state i, and for choosing it, every step pays
 
     r = 1/8, 1, 0, 1/2, 1/2, …        for i = 1, 2, 3, 4, 5, …
 
-**Hidden.** The cost of every step, which is that of the number i:
+**Hidden.** The cost of every step, which depends on i:
 
     i          1     2         3     4                              5, 6, …
     cost       c⁰    2c̄ − c⁰   c⁰    2c̄ − c⁰ − Δ  in instance 1     2c̄ − c⁰
                                      c⁰ + Δ       in instance 2
 
-It is linear in x = (1, [i = 2], [i = 4], [i ≥ 5]), so dc = 4. **Limit.** cost ≤ c̄, measured with noise N(0, 1). Costs
-stay in [0, 1], as the paper demands and its own numbers need not (spec 7.17): c̄ = 1/2, so that 2c̄ − c⁰ ≤ 1;
-c⁰ = 1/10, Δ = 1/5. The last step has a reward and a cost like all others, so that an episode earns H·r.
+It is linear in x = (1, [i = 2], [i = 4], [i ≥ 5]), so dc = 4. **Limit.** cost ≤ c̄, measured with noise N(0, 1). The
+paper needs costs in [0, 1], which its own numbers break (spec 7.17), so here c̄ = 1/2, c⁰ = 1/10, Δ = 1/5. The last step
+has a reward and a cost like all others, so that an episode earns H·r.
 **Fallback.** a(3), which pays nothing; its feature and its cost c⁰ are the anchor. a(1) has the same feature, so it is
 known to be safe as well.
 
-So a(2) and a(5), … are unsafe in both instances, and so is every state that they lead to. a(4) is unsafe in instance 1,
-where a(1) is best with H/8, and safe in instance 2, where it is best with H/2. Nothing but a(4) itself, and its state,
-shows the difference.
+So a(2) and a(5), … are unsafe in both instances. a(4) is unsafe in instance 1, where a(1) is best with H/8, and safe in
+instance 2, where it is best with H/2. Only a(4) and its state show the difference.
 
 **What is claimed, and what holds.** The theorem claims a regret of at least H/(24(c̄ − c⁰ − Δ)²) for any safe learner in
-one of the two: so often, weighed by a sixth, must a(4) be played in instance 1 to tell them apart. But there a(4)
-breaks the limit (and would earn more than the best safe policy, so its regret is negative). What holds is this:
+one of the two, since a(4) must be played so often in instance 1 to tell them apart. But there a(4) breaks the limit.
+What holds is this:
 
 - A learner that is safe in instance 1 with probability 1 − p never plays a(4) there, and without a(4) the instances
   look the same to it, however small the noise. So with probability 1 − p its regret in instance 2 is at least (3/8)·H
-  in every episode, for ever: linear in K, and no matter of 1/(c̄ − c⁰ − Δ)². LSVI-NEW does as well as that allows: it
-  plays a(1) from the first episode, without regret in instance 1, and closes a quarter of the gap in instance 2.
-  So lower-bound/2 does not promise what other worlds do, that the gap can be closed.
+  in every episode: linear in K, whatever 1/(c̄ − c⁰ − Δ)² is. LSVI-NEW does as well as that allows: it plays a(1) from
+  the first episode, without regret in instance 1, and closes a quarter of the gap in instance 2. So lower-bound/2 does
+  not promise, as other worlds do, that the gap can be closed.
 - This does not contradict Theorem 2, since star convexity fails: nothing lies between the features of a(3) and a(4).
-  On a ladder of actions between them, instance 2 could be learnt (:mod:`surefoot.worlds.named.ladder`).
-- Δ stands for the paper's Δ_φ, which by its own definition is 0 here, where every action has one successor. It is a
-  number of the construction, no more.
+  On a ladder of actions between them, instance 2 could be learned (:mod:`surefoot.worlds.named.ladder`).
+- Δ stands for the paper's Δ_φ, which by its own definition is 0 here, where every action has one successor.
 
-The bound stays a claim (``surefoot.theory`` labels it so); no test here relies on it. The theorem's other term,
-d·H·√K/(16√2), comes from problems without a limit and has no instance here.
+The bound stays a claim (``surefoot.theory`` labels it so); no test relies on it. Its other term, d·H·√K/(16√2),
+comes from problems without a limit and has no instance here.
 """
 
 from __future__ import annotations

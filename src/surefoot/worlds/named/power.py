@@ -1,19 +1,16 @@
-"""power: a load pocket whose lines must not be overloaded; an expensive generator and a storage are inside it.
+"""power: a load pocket whose lines must not be overloaded, with an expensive generator and a storage unit inside.
 
-**State.** (demand level, charge): how far demand is from what is usual at this time of day, and for how many periods
-the storage can still discharge. A step is a period of the day: three hours (testing), two (case9), one (case30). The
-last step is midnight.
+**State.** (demand level, charge): how far demand is from the usual at this time of day, and for how many periods the
+storage can still discharge. A step is a period of the day: three hours (testing), two (case9), one (case30).
 **Action.** (level of local generation, storage mode): the local generator runs at one of four levels, the storage
 discharges (1), rests (0) or charges (-1).
 
 **Known.** The case and where things stand in it; the usual demand of every period; that its level moves by at most one
 per period, and how likely it does so on three types of day: mild, ordinary, harsh. Prices: whatever the pocket does not
 make, a cheap generator far away supplies; local generation costs three times as much. A period pays the avoided share
-of the bill that can be avoided:
+of the bill that can be avoided, and charge left at midnight pays what discharging it would have paid:
 
     reward = (highest bill − bill) / (highest − lowest bill)    bill = (3 − 1) · local generation − storage output
-
-Charge that is left at midnight pays what discharging it would have paid.
 
 **Hidden.** The weights with which the day types mix (μ), and how the network spreads power over its lines (γ):
 
@@ -21,35 +18,32 @@ Charge that is left at midnight pays what discharging it would have paid.
     P(level'|level) = Σ_i μ_i P_i(level'|level)
 
 γ is a line's row of the PTDF matrix (:mod:`surefoot.worlds.named.power_grid`), averaged over the case's generators and
-over its loads, times 100 MW / rating. Demand is that of the level after: the dispatch is fixed before it is seen.
-Neither μ nor γ changes with the hour, and the problem says so: the data of all steps are pooled.
+over its loads, times 100 MW / rating. Demand is that of the level after: the dispatch is fixed before it is known.
+Neither μ nor γ changes with the hour, and the problem says so.
 
 **Limits.** Two per monitored line, forward and backward: ±loading ≤ 1, measured with noise of scale 0.05. Monitored is
-every line that can be overloaded; no other comes above 0.79, without or with losses. Of γ one is sure that no line
-takes more than its ``share``. In testing each line out of bus 1 has two others beside it, and takes at most 0.6 of each
-entry of x: √4 · 0.6 = 1.2 in length. In case9 line 1-4 takes all of it, and 0.1 for losses: 2.2. In case30 line 6-8
-takes all of what the pocket makes and a third of the rest: 1.5.
+every line that can be overloaded; no other comes above 0.79, without or with losses. ``share`` bounds ‖γ‖: in testing
+each line out of bus 1 has two others beside it and takes at most 0.6 of each entry of x, √4 · 0.6 = 1.2; in case9 line
+1-4 takes all of it and 0.1 for losses, 2.2; in case30 line 6-8 takes all of what the pocket makes and a third of the
+rest, 1.5.
 **Fallback.** All local generation, all day; charge at night, discharge at the evening peak.
 
 **Why look-ahead matters.** In testing, at the evening peak and the highest demand, all local generation leaves line 1-5
-at 1.065; discharging brings it to 0.886. Discharging in the morning breaks nothing, and saves two levels of local
-generation. But an empty storage can hardly be charged again: from 9 to 12 o'clock, and from 15 o'clock on, charging
-overloads line 1-2 whatever else is done, and from 12 to 15 unless demand is at its lowest. So an empty storage
-is unsafe from 9 o'clock on, although nothing is overloaded before 18. A learner that looks one step ahead empties it.
+at 1.065; discharging brings it to 0.886. Discharging in the morning breaks nothing and saves two levels of local
+generation. But from 9 to 12 o'clock, and from 15 o'clock on, charging overloads line 1-2 whatever else is done, and
+from 12 to 15 unless demand is at its lowest. So an empty storage is unsafe from 9 o'clock on, although nothing is
+overloaded before 18. A learner that looks one step ahead empties it.
 
 **Where the numbers come from.** Buses, lines, reactances, ratings, loads, generators and coordinates are those of the
-standard cases case6ww (testing), case9 and case30 in pandapower's own files. Local generator, storage, prices,
-profiles and day types are invented; demand has grown beyond what the cases were made for, hence factors above 1. In
-testing no action's worst loading lies within 0.011 of the limit, so what is safe does not depend on rounding.
+standard cases case6ww (testing), case9 and case30 in pandapower. Local generator, storage, prices, profiles and day
+types are invented; demand has grown beyond what the cases were made for. In testing no action's worst loading lies
+within 0.011 of the limit, so what is safe does not depend on rounding.
 
 **A second truth** (sizes ``…-ac``, or ``truth="ac"``): pandapower's AC flow, with losses and voltage drops. Loading is
-then the active power that enters a line at its first bus / rating; reactive power does not count. γ is the linear model
-with the least worst error over all operating points, and this error is what the limits declare as misspecification:
-up to 0.0397 in testing, whose case is known for its reactive demand, 0.0116 in case9, 0.0010 in case30. (The DC rows
-themselves miss AC flow by up to 0.275, 0.078 and 0.014.) The fallback keeps every limit under AC flow, too: 0.992 at
-most.
-
-``mismatch`` ζ bends the DC truth by ±ζ where it hurts most, see :mod:`surefoot.worlds.world`.
+then the active power that enters a line at its first bus / rating. γ is the linear model with the least worst error
+over all operating points, and this error is declared as misspecification: up to 0.0397 in testing, 0.0116 in case9,
+0.0010 in case30. (The DC rows themselves miss AC flow by up to 0.275, 0.078 and 0.014.) The fallback keeps every limit
+under AC flow, too: 0.992 at most.
 """
 
 from __future__ import annotations

@@ -1,36 +1,33 @@
 """rover: a rover on a real elevation map, whose best rock stands on slopes that slide into ravines.
 
 **State.** The cell (row, column) of the map, 93 m from north to south and 74 m from west to east.
-**Action.** ("stay", 0.0), or a direction with a throttle: ("north", 0.5), ("north", 1.0) and so on. A decision per sol.
+**Action.** ("stay", 0.0), or a direction with a throttle: ("north", 0.5), ("north", 1.0) and so on; one per sol.
 
 **Known.** The map: every cell's elevation, its slope, its *roughness* (how far it lies above or below the mean of its
-eight neighbours) and which of its neighbours to the north, south, west and east lies lowest along the way. Where the
-way down there is steeper than 20°, the ground may give way: the rover slides there, whatever it does. Otherwise it
-arrives where it drove, or the wheels spin and it stays; a climb makes that likelier, throttle less likely. The
-probabilities are known for three soils: bedrock, crust, sand. A sol pays 0.1 + 0.9·interest, half the interest while
-driving. Slopes expose rock: interest is the tangent of the cell's slope in units of 30°, at most 1. At rest in the
-first cell, the strain is known (the anchor).
+eight neighbours) and its lowest neighbour to the north, south, west or east. If the way down there is steeper than 20°,
+the rover may slide there, whatever it does. Otherwise it arrives where it drove, or the wheels spin and it stays; a
+climb makes that likelier, throttle less likely. The probabilities are known for three soils: bedrock, crust, sand. A
+sol pays 0.1 + 0.9·interest, half the interest while driving. Slopes expose rock: interest is the tangent of the cell's
+slope in units of 30°, at most 1. At rest in the first cell, the strain is known (the anchor).
 
 **Hidden.** The weights with which the soils mix (μ), and how the strain on the wheels follows from the map (γ):
 
     strain = ⟨γ, (1, u·climb, roughness', u·roughness')⟩    P(s'|s,a) = Σ_i μ_i P_i(s'|s,a)
 
 u is the throttle, climb the tangent of the way that was tried (in units of 30°, zero downhill), roughness' that of the
-cell where the rover ends up (in units of 20 m). Neither changes from sol to sol, and the problem says so: the data of
-all steps are pooled.
+cell where the rover ends up (in units of 20 m). Neither changes from sol to sol, and the problem says so.
 
 **Limit.** strain ≤ 0.6, measured with noise of scale 0.05. In truth a rover at rest keeps it up to a roughness of
 12.5 m. The last cell has no limit of its own. **Fallback.** Stay in the first cell, where nothing slides.
 
 **Why look-ahead matters.** The bottom of a ravine is too rough to stay in, and too rough to leave, since the wheels may
-spin. The wall above it is smooth: going there keeps the limit, and its rock pays best. But every sol on the wall may
-end at the bottom. Bottoms, and the walls that slide into them, have no safe action (:func:`craters`; the map has no
-real ones, and its ravines play their part). A learner that looks one step ahead goes there, because rock pays.
+spin. The wall above it is smooth, and its rock pays best, but every sol on the wall may end at the bottom. Bottoms, and
+the walls that slide into them, have no safe action (:func:`craters`). A learner that looks one step ahead goes there.
 
 **Where the numbers come from.** The map is the digital elevation model of the Jacksboro fault in Tennessee, 3 arc
 seconds a cell, which matplotlib ships as ``jacksboro_fault_dem.npz`` (extra ``plot``). The sites lie where a plateau
-falls off into a ravine. 20° is about what rovers are driven on, and 90 m a usual drive of a sol. Soils,
-interest and the weights of the strain are invented.
+falls off into a ravine. 20° is about what rovers are driven on, and 90 m a usual drive of a sol. Soils, interest and
+the weights of the strain are invented.
 """
 
 from __future__ import annotations

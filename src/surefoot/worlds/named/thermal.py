@@ -3,35 +3,32 @@
 **State.** The machine's heat, on an even grid from 0 (ambient) to 1.
 **Action.** Its power u, on an even grid from 0 (idle) to 1 (full).
 
-**Known.** One step adds 2/7·u of heat and removes 1/7, as far as there is any. From heat 4/7 on,
-the process heats itself by 1/7 per step, and cooling can no longer keep up. The weather adds between
-nothing and 1/7 more; the probability of each amount is known for three climates. A step pays
-0.2 + 0.2·u + 0.6·heat. Idling at ambient heat, the sensor reads 0.10 (the anchor).
+**Known.** One step adds 2/7·u of heat and removes 1/7, as far as there is any. From heat 4/7 on, the process heats
+itself by 1/7 per step, and cooling can no longer keep up. The weather adds between nothing and 1/7 more; the
+probability of each amount is known for three climates. A step pays 0.2 + 0.2·u + 0.6·heat. Idling at ambient heat, the
+sensor reads 0.10 (the anchor).
 
-**Hidden.** The weights with which the climates mix (μ), and how the temperature of the hottest part
-follows from the heat before, the power, the heat after, and the last two together, since a hot winding
-resists more (γ):
+**Hidden.** The weights with which the climates mix (μ), and how the temperature of the hottest part follows from the
+heat before, the power, the heat after, and the last two together, since a hot winding resists more (γ):
 
     temperature = ⟨γ, (1, heat, u, heat', u·heat')⟩    P(heat'|heat,u) = Σ_i μ_i P_i(heat'|heat,u)
 
-Neither changes from step to step, and the problem says so: the data of all steps are pooled.
+Neither changes from step to step, and the problem says so.
 
-**Limit.** temperature ≤ 0.60, measured with noise of scale 0.1. The last state has no limit of its
-own, since nothing runs after it. **Fallback.** Idle: the heat stays within 1/7 of ambient.
+**Limit.** temperature ≤ 0.60, measured with noise of scale 0.1. The last state has no limit of its own, since nothing
+runs after it. **Fallback.** Idle: the heat stays within 1/7 of ambient.
 
-**Why look-ahead matters.** Full power at heat 2/7, or half power at 3/7, keeps the limit wherever it
-leads. It may lead to 4/7. There, idling keeps the limit but no longer cools; bad weather takes the
-machine on to 5/7 and 6/7, and at 6/7 every action may break the limit. So 4/7 is safe only in the last
-two decisions, 5/7 only in the last one; and a learner that looks one step ahead goes there at once,
-because heat pays.
+**Why look-ahead matters.** Full power at heat 2/7, or half power at 3/7, keeps the limit wherever it leads. It may lead
+to 4/7. There, idling keeps the limit but no longer cools; bad weather takes the machine on to 5/7 and 6/7, and at 6/7
+every action may break the limit. So 4/7 is safe only in the last two decisions, 5/7 only in the last one; and a learner
+that looks one step ahead goes there at once, because heat pays.
 
-**Where the numbers come from.** They are invented: a lumped thermal model (one heat, resistance linear
-in it) on a grid that can be followed on paper. At resolution 1 no triplet lies within 0.028 of the
-limit, so what is safe does not depend on rounding. ``resolution`` r refines the grid of the same machine:
-7r + 1 heats, 2r + 1 powers, at most r + 1 successors.
+**Where the numbers come from.** They are invented: a lumped thermal model on a grid that can be followed on paper. At
+resolution 1 no triplet lies within 0.028 of the limit, so what is safe does not depend on rounding. ``resolution`` r
+refines the grid of the same machine: 7r + 1 heats, 2r + 1 powers, at most r + 1 successors.
 
 **With a mismatch** that is declared, learning starts up to 0.012, since the first step off the fallback has no more
-room below the limit; with ``bound=0.65`` it does up to 0.037.
+room below the limit; with ``bound=0.65``, up to 0.037.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """toy-text: Gymnasium's small grids, with holes, cliffs and wrong stops as limits instead of penalties.
 
 All are made from the environment's own transition table by :func:`surefoot.worlds.from_gymnasium`, which explains what
-happens to states, rewards and probabilities. Each watches one cost, linear in three features:
+happens to states, rewards and probabilities. Each has one cost, linear in three features:
 
 ======================== ============================================ ================ ============ =======
 world                    features x of a step                         γ, hidden        limit, norm  horizon
@@ -15,29 +15,24 @@ taxi                     complaints: (1, a stop / 2, a wrong stop)    (0.1, 0.2,
 
 "Nearby" is Σ 1/(1 + d²) over all holes or all squares of the cliff, d their distance from the square arrived at.
 
-**State, action.** The environment's own: a square and the four directions; in the taxi also where the passenger is, and
-picking up and dropping off. **Known.** The map, with it every feature, where each action may lead, and the rewards.
-**Hidden.** How much each feature adds to the cost, γ; and where moves slip, how likely: a third to either side,
-as Gymnasium has it. The known kernels are "to the one side", "as meant" and "to the other side".
-**Limit.** As in the table, measured with noise of scale 0.1. **Fallback.** The most cautious policy: it stays in the
-corner of the lake, retreats from the cliff to the far corner, and stops the taxi nowhere. The sag in the lake's corner
-and the complaints about driving are known exactly (the anchors).
+**State, action.** The environment's own. **Known.** The map, and with it every feature, where each action may lead, and
+the rewards. **Hidden.** γ; and where moves slip, how likely: a third to either side, as in Gymnasium. The known kernels
+are "to the one side", "as meant" and "to the other side". **Limit.** As in the table, measured with noise of scale 0.1.
+**Fallback.** The most cautious policy: it stays in the corner of the lake, retreats from the cliff to the far corner,
+and stops the taxi nowhere. The costs of staying in the lake's corner and of driving are known exactly (the anchors).
 
 **The lake.** Every hole sags by 0.86 or more, every other square by 0.57 or less. At first only squares with few holes
 nearby are certified, and no way across; a few steps along the shore tell how the sag grows. Moves do not slip here.
-With ``slippery=True`` no safe policy crosses the 4x4 lake (its best safe value is 0), and squares such as the one below
-the start are doomed: with ``start=4`` the world is refused. The 8x8 lake can then be crossed along its rim, in a
-hundred steps or so; nothing is claimed of that.
+With ``slippery=True`` no safe policy crosses the 4x4 lake, and with ``start=4``, below the usual start, the world is
+refused: most squares are doomed before any ice gives way, so look-ahead matters. (In the worlds of the table the next
+step alone decides.)
 
 **The cliff.** It is the textbook's (Sutton and Barto, example 6.6): the shortest way runs along the edge, the safer one
-a row above. Here the limit decides: along the edge dizziness is 0.476 or more, a row above 0.409 or less. Where moves
-slip, squares along the edge have no safe action, the row above cannot be walked along, and the top row can.
+a row above. Along the edge dizziness is 0.476 or more, a row above 0.409 or less. Where moves slip, squares along the
+edge have no safe action, the row above cannot be walked along, and the top row can.
 
 **The taxi.** It starts in the middle, fetches the passenger at Y and takes it to R. Picking up or dropping off where
 that is not allowed brings complaints of 0.8. ``slippery=True`` is Gymnasium's rain.
-
-**Why look-ahead matters.** It does on the slippery lake, where most squares are doomed before any ice gives way. In the
-worlds of the table the next step alone decides, and they claim no more.
 
 **Where the numbers come from.** Tables, maps, rewards and slipping are Gymnasium's. γ, limits and norms are invented,
 so that holes, falls and wrong stops break the limit, the fallback does not, and the declared norm allows a first step.
