@@ -146,9 +146,7 @@ class PlantAgent:
         point = self.plant.cells.point("a state", x)
         if self._x is None or not np.array_equal(point, self._x):
             last = None if self._x is None else self._x.tolist()
-            got, fix = (
-                f"{point.tolist()}, told last was {last}",
-                "Give the state that was told, not another reading of it.",
-            )
+            got = f"{point.tolist()}, told last was {last}"
+            fix = "Give the state that was told, not another reading of it."
             raise OutOfOrder("the plant is elsewhere", where=f"step {h}", got=got, fix=fix)
         return point

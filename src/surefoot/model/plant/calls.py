@@ -60,9 +60,8 @@ class Call:
             self.one(h, x[:, 0], *rest)
         try:
             with np.errstate(all="ignore"):
-                parts = [
-                    np.asarray(part, np.float64) for part in _columns(self.function(h, x.copy(), *rest), self.values)
-                ]
+                given = self.function(h, x.copy(), *rest)
+                parts = [np.asarray(part, np.float64) for part in _columns(given, self.values)]
             found = np.stack([np.broadcast_to(part, (n,)) for part in parts])
         except Exception:  # a real error will come up again when it is called point by point
             return None
