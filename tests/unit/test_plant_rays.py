@@ -175,7 +175,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
                     episode.tell(after, cost + 0.02 * rng.standard_normal(), u)
         with study.episode([0.45]) as episode:
             offer = episode.ask()
-            with pytest.raises(InvalidInput, match="the input that was applied is told"):
+            with pytest.raises(InvalidInput, match="tell the input that was applied"):
                 episode.tell([0.43], 0.3, intensity=0.5)
         before = [row.tobytes() for row in study.standing.agent.plan.intensities or ()]
     with sf.Study.open(path, plant, files=Quick()) as study:

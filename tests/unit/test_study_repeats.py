@@ -162,7 +162,7 @@ def test_an_id_is_one_however_it_is_written(opened: Any, other: Any) -> None:
         with pytest.raises(InvalidInput, match=r"before: 1 of 2 rows: row 2: episode .*, step 0 is in a row of"):
             study.import_log([row(0.13, 3), row(0.14, other)], different=word)
     assert study.import_log([row(0.15, other, h=1)]).rows == 1  # the rest of that episode
-    with pytest.raises(InvalidInput, match="row 3: the rows of an episode stand apart"):
+    with pytest.raises(InvalidInput, match="row 3: the rows of an episode must be together"):
         study.import_log([row(0.2, 7), row(0.21, 8), row(0.22, "7.0", h=1)])
 
 

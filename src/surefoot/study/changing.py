@@ -84,8 +84,11 @@ def _refuse_early(standing: Standing, answer: Answer) -> None:
     reason_given("give the reason", answer.reason)
     waiting = [raised.record for raised in standing.raised]
     if answer.alarms is not None and answer.alarms != waiting:
-        got, fix = f"{shown(answer.alarms)}, waiting are {waiting}", "Look again, and acknowledge what is there now."
-        raise OutOfOrder("these are not the alarms that wait", got=got, fix=fix)
+        got, fix = (
+            f"{shown(answer.alarms)}, those waiting are {waiting}",
+            "Look again, and acknowledge what is there now.",
+        )
+        raise OutOfOrder("these are not the alarms that are waiting", got=got, fix=fix)
 
 
 def _tried(standing: Standing, new: Problem, discard: bool) -> Record:

@@ -66,7 +66,9 @@ class Exact:
             may[point.of_pair(own)] = True
         chosen = np.flatnonzero(may)
         if len(chosen) == 0:
-            raise AssumptionBroken("no certified input here, so none is offered", where=f"step {h}, {point.x.tolist()}")
+            raise AssumptionBroken(
+                "no certified input here, so nothing is offered", where=f"step {h}, {point.x.tolist()}"
+            )
         q = np.where(np.isfinite(point.q[chosen]), point.q[chosen], -np.inf)
         return int(chosen[q.argmax()])
 

@@ -199,17 +199,17 @@ class _Reader:
             raise InvalidInput("give every row its episode, or none")
         if episode is None:
             if self._problem.shared_offsets:
-                fix = "Add a column 'episode': rows of one episode share an offset, and count together."
+                fix = "Add a column 'episode': rows of one episode share an offset."
                 raise InvalidInput("a limit declares episode_noise, so every row needs its episode", fix=fix)
             return
         name = episode_in(episode)
         key, last = episode_key(name), self.rows[-1] if self.rows else None
         if last is None or self._current != key:
             if key in self._finished:
-                raise InvalidInput("the rows of an episode stand apart", got=f"episode {name!r} came to its end before")
+                raise InvalidInput("the rows of an episode must be together", got=f"episode {name!r} had ended before")
             self._finished.add(self._current)
         elif taken[0] <= last[0]:
-            raise InvalidInput("the steps of an episode go up", got=f"step {taken[0]} after step {last[0]}")
+            raise InvalidInput("steps must rise within an episode", got=f"step {taken[0]} after step {last[0]}")
         elif taken[0] == last[0] + 1 and taken[1] != last[3]:
             got = f"state {taken[1]!r} after a row that led to {last[3]!r}"
             raise InvalidInput("a row does not follow from the one before", got=got)

@@ -52,48 +52,28 @@ def tell_entries(
     intensity: float | None,
 ) -> Record:
     """The entries of a tell that answers an ask; everything that is wrong with it is refused here."""
-    point, may, strange = None, True, False
+    point, may, foreign, problem, h = None, True, False, standing.problem, ask["step"]
     if ask["point"] is not None:
-        if intensity is not None and standing.problem.has_rays:
+        if intensity is not None and problem.has_rays:
             fix = "Give action_applied=, the input itself. Nothing was recorded."
-            raise InvalidInput("of a plant the input that was applied is told, not an intensity", fix=fix)
+            raise InvalidInput("for a plant, tell the input that was applied, not an intensity", fix=fix)
         found = exact.applied(ask, None if applied is AS_OFFERED else applied)
-        strange = found is None  # no input of the plant, though it may look like the number of one
+        foreign = found is None  # no input of the plant, though it may look like the number of one
         number, u, intensity = (applied, None, None) if found is None else found
         next_state, point, may = exact.told(ask, next_state, u)
         applied = AS_OFFERED if found is not None and number == ask["action"] else number
-    problem, h, state = standing.problem, ask["step"], label_of(ask["state"])
-    where = f"episode {ask['episode']}, step {h}, state {state if ask['point'] is None else ask['point']['state']!r}"
+    said = label_of(ask["state"]) if ask["point"] is None else ask["point"]["state"]
+    where = f"episode {ask['episode']}, step {h}, state {said!r}"
     numbers, raw = measured(problem, cost, where)
-    action, after = label_of(ask["action"]), label_of(next_state, where)
-    override, unused, ends = False, None, False
-    if strange:
-        action, override, unused = label_of(applied, where), True, "action"
-    elif applied is not AS_OFFERED:
-        given = label_of(applied, where)
-        try:
-            known = problem.naming.action(problem.graph.layers[h], h, problem.pair_index(h, state, given))
-        except UnknownLabel as error:
-            _refuse_other_spelling(error, "the applied action", where)
-            if given is not None:  # None says "as offered", unless it is an action's own name
-                action, override, unused = given, True, "action"
-        else:
-            override, action = not same_label(known, action), known
-    played = None if unused else _played(standing, ask, action, override, intensity, where)
-    override |= played != ask["intensity"]
-    if unused is None and not _expanded(problem, h, state, action):
-        unused = "action"  # where it leads is not in the graph
-    if unused is None:
-        try:
-            edge = problem.edge_index(h, state, action, after)
-        except UnknownLabel:
-            _refuse_misspelt(problem, h + 1, after, where)
-            may = False
-        if not may:
+    after, unused, ends = label_of(next_state, where), None, False
+    action, played, known = _applied(problem, ask, applied, intensity, foreign, where)
+    if not known or not _expanded(problem, h, label_of(ask["state"]), action):
+        unused = "action"  # nobody knows where it leads
+    else:
+        there = _reached(problem, ask, action, after, where)
+        if there is None or not may:
             unused, ends = "successor", True
         else:
-            reached = int(problem.graph.layers[h].successor[edge])
-            there = Place(problem, ask["episode"], h + 1, reached)
             after, ends = there.label, there.due == "end"
     return {
         "ask": ask["ask"],
@@ -101,7 +81,7 @@ def tell_entries(
         "state": ask["state"],
         "action": action,
         "intensity": played,
-        "override": override,
+        "override": not known or not same_label(action, label_of(ask["action"])) or played != ask["intensity"],
         "next_state": after,
         "cost": numbers,
         "raw_cost": raw,
@@ -111,11 +91,30 @@ def tell_entries(
     }
 
 
-def _played(
-    standing: Standing, ask: Record, action: Label, other: bool, given: float | None, where: str
-) -> float | None:
-    """At which intensity an action of the state was applied; None in a problem without rays."""
-    problem, h = standing.problem, ask["step"]
+def _applied(
+    problem: Problem, ask: Record, applied: Label, intensity: float | None, foreign: bool, where: str
+) -> tuple[Label, float | None, bool]:
+    """(action, intensity, is it one of the state's) of what was applied; ``foreign``: no input of the plant."""
+    h, action, other = ask["step"], label_of(ask["action"]), False
+    if applied is not AS_OFFERED:
+        given = label_of(applied, where)
+        if foreign:
+            return given, None, False
+        try:
+            pair = problem.pair_index(h, label_of(ask["state"]), given)
+        except UnknownLabel as error:
+            _refuse_other_spelling(error, "the applied action", where)
+            if given is not None:  # None means "as offered", unless it is an action's own name
+                return given, None, False
+        else:
+            known = problem.naming.action(problem.graph.layers[h], h, pair)
+            other, action = not same_label(known, action), known
+    return action, _played(problem, ask, action, other, intensity, where), True
+
+
+def _played(problem: Problem, ask: Record, action: Label, other: bool, given: float | None, where: str) -> float | None:
+    """The intensity at which an action of the state was applied; None in a problem without rays."""
+    h = ask["step"]
     pair = problem.pair_index(h, label_of(ask["state"]), action)
     if given is not None:
         value = problem.intensity(h, pair, given, where)
@@ -125,6 +124,17 @@ def _played(
         raise InvalidInput("say at which intensity the other action was applied", where=where, got="none", fix=fix)
     known: float | None = ask["intensity"]
     return FULL if other and problem.has_rays else known
+
+
+def _reached(problem: Problem, ask: Record, action: Label, after: Label, where: str) -> Place | None:
+    """Where a transition leads; None if it is not declared."""
+    h = ask["step"]
+    try:
+        edge = problem.edge_index(h, label_of(ask["state"]), action, after)
+    except UnknownLabel:
+        _refuse_misspelt(problem, h + 1, after, where)
+        return None
+    return Place(problem, ask["episode"], h + 1, int(problem.graph.layers[h].successor[edge]))
 
 
 def _expanded(problem: Problem, h: int, state: Label, action: Label) -> bool:
