@@ -72,25 +72,10 @@ def _graph(plt: Any, view: View, paper: Paper) -> Any:
                 at = x + 0.40 * apart, y + 0.40 * ((len(pairs) - 1) / 2 - n)
                 on_path = (h, pair) in played
                 _action(axes, view, h, pair, (x, y), at, paper)
-                for edge in layer.edges_of(pair):
-                    x2, y2 = place(h + 1, int(layer.successor[edge]))
-                    kind = Class(int(view.pairs[h][pair]))
-                    bold = on_path and int(layer.successor[edge]) == view.path[h + 1][1]
-                    axes.annotate(
-                        "",
-                        (x2 - 0.3, y2),
-                        at,
-                        arrowprops={
-                            "arrowstyle": "-|>",
-                            "color": PATH if bold else FILLS[kind],
-                            "linewidth": 2.4 if bold else 0.9,
-                            "linestyle": "-" if kind in (Class.CERTIFIED, Class.WRONG) else (0, (4, 2)),
-                            "shrinkA": 7,
-                            "shrinkB": 1,
-                            "alpha": 0.9,
-                        },
-                        zorder=1,
-                    )
+                for after in layer.successors_of(pair).tolist():
+                    x2, y2 = place(h + 1, after)
+                    bold = on_path and after == view.path[h + 1][1]
+                    _arrow(axes, Class(int(view.pairs[h][pair])), at, (x2 - 0.3, y2), bold)
     for h in range(graph.horizon):
         for state in range(graph.n_states(h)):
             x, y = place(h, state)
@@ -145,6 +130,13 @@ def _action(axes: Any, view: View, h: int, pair: int, state: tuple[float, float]
     else:  # on its own line, where no arrow passes
         middle = state[0] + 0.3 + 0.48 * (at[0] - state[0] - 0.3), state[1] + 0.7 * (at[1] - state[1])
         axes.text(*middle, name, ha="center", va="center", fontsize=7.5, zorder=4, bbox={**plate(paper), "alpha": 1.0})
+
+
+def _arrow(axes: Any, kind: Class, start: Any, end: Any, bold: bool) -> None:
+    colour, width = (PATH, 2.4) if bold else (FILLS[kind], 0.9)
+    dashes = "-" if kind in (Class.CERTIFIED, Class.WRONG) else (0, (4, 2))
+    look = {"arrowstyle": "-|>", "color": colour, "linewidth": width, "linestyle": dashes, "alpha": 0.9}
+    axes.annotate("", end, start, arrowprops={**look, "shrinkA": 7, "shrinkB": 1}, zorder=1)
 
 
 def _path_handle(view: View) -> Any:

@@ -39,17 +39,10 @@ def map_figure(
         taken.add((x, y))
         box(axes, x, y, side, side, kinds[label])
         if len(at) <= NAMED and (text := _short(label)):
-            points = 8 if len(text) <= 6 else 6.5
-            look: dict[str, Any] = {
-                "fontsize": points,
-                "color": ink_on(kinds[label], paper),
-                "ha": "left",
-                "va": "top",
-                "zorder": 6,
-            }
-            if kinds[label] != Class.CERTIFIED:
-                look["bbox"] = plate(paper)
-            axes.text(x - 0.42 * side, y + 0.38 * side, literal(text), **look)
+            look = {"fontsize": 8 if len(text) <= 6 else 6.5, "ha": "left", "va": "top", "zorder": 6}
+            behind = None if kinds[label] == Class.CERTIFIED else plate(paper)
+            where, colour = (x - 0.42 * side, y + 0.38 * side), ink_on(kinds[label], paper)
+            axes.text(*where, literal(text), color=colour, bbox=behind, **look)
     way = [at[names[h][i]] for h, i in view.path]
     lower = 0.2 * side  # below the names, so that the path crosses none
     draw_path(axes, [x for x, _ in way], [y - lower for _, y in way], paper)

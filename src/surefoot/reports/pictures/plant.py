@@ -51,10 +51,10 @@ def plant_figure(
         axes.set_title(f"step {h}", fontsize=10.5)
         axes.set_xlabel(literal(plant.cells.names[axes_of[0]]))
     panels[0][0].set_ylabel(literal(plant.cells.names[axes_of[1]]) if len(axes_of) > 1 else "")
-    many = (
-        "no plan: the fallback alone" if plan is None else f"plan {plan.number}: {plan.n_certified()} pairs certified"
-    )
-    result.suptitle(many, x=0.01, ha="left", fontsize=12, fontweight="bold")
+    title = "no plan: the fallback alone"
+    if plan is not None:
+        title = f"plan {plan.number}: {plan.n_certified()} pairs certified"
+    result.suptitle(title, x=0.01, ha="left", fontsize=12, fontweight="bold")
     _legend(result, plant, bool(paths), plan)
     return result
 
@@ -88,11 +88,7 @@ def _panel(
     for (i, j), part in np.ndenumerate(share):
         place: dict[str, Any] = {"xy": (x[i], y[j]), "width": x[i + 1] - x[i], "height": y[j + 1] - y[j]}
         if forbidden[i, j]:
-            look: dict[str, Any] = {
-                "facecolor": to_rgba(FILLS[Class.FORBIDDEN], 0.25),
-                "hatch": HATCHES[Class.FORBIDDEN],
-            }
-            axes.add_patch(Rectangle(**place, **look, edgecolor=FILLS[Class.FORBIDDEN], linewidth=0.0))
+            axes.add_patch(Rectangle(**place, **_forbidden(), linewidth=0.0))
             continue
         if part > 0:
             axes.add_patch(Rectangle(**place, facecolor=to_rgba(FILLS[Class.CERTIFIED], 0.2 + 0.75 * part)))
@@ -146,6 +142,14 @@ def _slice(plant: PlantGrid, shown: Cells, row: Any, at: list[int]) -> Any:
     return found if at[0] < at[1] else found.T
 
 
+def _forbidden() -> dict[str, Any]:
+    """The look of what is forbidden."""
+    from matplotlib.colors import to_rgba
+
+    colour = FILLS[Class.FORBIDDEN]
+    return {"facecolor": to_rgba(colour, 0.25), "edgecolor": colour, "hatch": HATCHES[Class.FORBIDDEN]}
+
+
 def _legend(result: Any, plant: PlantGrid, paths: bool, plan: Plan | None) -> None:
     from matplotlib.colors import to_rgba
     from matplotlib.lines import Line2D
@@ -160,8 +164,6 @@ def _legend(result: Any, plant: PlantGrid, paths: bool, plan: Plan | None) -> No
     problem = plant.problem if plan is None else plan.problem
     layers = [(layer, cells_in(problem, h, plant.cells)[1]) for h, layer in enumerate(problem.graph.layers)]
     if any(layer.forbidden[states].any() for layer, states in layers):
-        grey = to_rgba(FILLS[Class.FORBIDDEN], 0.25)
-        edge = FILLS[Class.FORBIDDEN]
-        handles.append(Patch(facecolor=grey, edgecolor=edge, hatch=HATCHES[Class.FORBIDDEN], label="forbidden"))
+        handles.append(Patch(**_forbidden(), label="forbidden"))
     handles += [path_handle("where the plant was")] if paths else []
     result.legend(handles=handles, loc="outside lower center", ncols=len(handles), fontsize=9.5, handlelength=2.0)

@@ -53,61 +53,17 @@ def _grid(axes: Any, known: Picture, loads: FloatArray, period: int, paper: Pape
     from matplotlib.colors import Normalize
 
     grid, colours = known.grid, ScalarMappable(Normalize(0, 1), cmap="cividis")
-    at = grid.coordinates
-    for line, (a, b) in enumerate(grid.ends.tolist()):
-        load, watched = float(loads[line]), line in known.monitored
-        axes.plot(*at[[a, b]].T, color=paper.ink, linewidth=8.5 if watched else 3.2, zorder=1, solid_capstyle="butt")
-        axes.plot(
-            *at[[a, b]].T,
-            color=colours.to_rgba(np.abs(loads[line : line + 1]))[0],
-            linewidth=7 if watched else 2.2,
-            zorder=1.5,
-        )
+    for line, ends in enumerate(grid.ends.tolist()):
+        at, watched = grid.coordinates[ends], line in known.monitored
+        outer, inner = (8.5, 7.0) if watched else (3.2, 2.2)
+        colour = colours.to_rgba(np.abs(loads[line : line + 1]))[0]
+        axes.plot(*at.T, color=paper.ink, linewidth=outer, zorder=1, solid_capstyle="butt")
+        axes.plot(*at.T, color=colour, linewidth=inner, zorder=1.5)
         if watched:
-            middle = at[a] * 0.5 + at[b] * 0.5
-            axes.text(
-                *middle,
-                f"{abs(load):.0%}",
-                ha="center",
-                va="center",
-                fontsize=9.5,
-                zorder=5,
-                bbox=plate(paper),
-                fontweight="bold",
-            )
-    shapes = {
-        grid.reference: ("s", "cheap, far away"),
-        grid.local: ("^", "dear, local"),
-        grid.storage: ("D", "storage"),
-    }
-    for i, (x, y) in enumerate(at.tolist()):
-        marker, what = shapes.get(i, ("o", ""))
-        axes.plot(
-            x,
-            y,
-            marker=marker,
-            markersize=22 if what else 14,
-            color=paper.background,
-            markeredgecolor=paper.ink,
-            markeredgewidth=1.5,
-            zorder=3,
-        )
-        lower = (0, -3.5 if marker == "^" else 0)
-        axes.annotate(
-            grid.buses[i], (x, y), lower, textcoords="offset points", ha="center", va="center", fontsize=9, zorder=4
-        )
-        if what:
-            if i == grid.local == grid.storage:
-                what = "dear, local; storage"
-            around = at[[b if a == i else a for a, b in grid.ends.tolist() if i in (a, b)]].mean(axis=0)
-            right, up = x - around[0], y - around[1]  # the side away from its lines
-            free, align = (0, 21 if up > 0 else -21), "center"
-            if abs(right) > abs(up):
-                free, align = (17 if right > 0 else -17, 0), "left" if right > 0 else "right"
-            axes.annotate(
-                what.replace(", ", ",\n"), (x, y), free, textcoords="offset points", ha=align, va="center", fontsize=9,
-                zorder=6, bbox=plate(paper),
-            )  # fmt: skip
+            look = {"ha": "center", "va": "center", "fontsize": 9.5, "fontweight": "bold", "bbox": plate(paper)}
+            axes.text(*at.mean(axis=0), f"{abs(float(loads[line])):.0%}", zorder=5, **look)
+    for i in range(len(grid.coordinates)):
+        _bus(axes, grid, i, paper)
     axes.margins(0.14)
     axes.set_aspect("equal")
     axes.axis("off")
@@ -118,6 +74,27 @@ def _grid(axes: Any, known: Picture, loads: FloatArray, period: int, paper: Pape
     bar = axes.figure.colorbar(colours, ax=axes, shrink=0.6, location="bottom", pad=0.01)
     bar.set_label("loading in parts of the rating", fontsize=9.5)
     bar.outline.set_visible(False)
+
+
+def _bus(axes: Any, grid: Any, i: int, paper: Paper) -> None:
+    """A bus with its name; of the special ones also what they are, on the side away from their lines."""
+    shapes = {
+        grid.reference: ("s", "cheap, far away"),
+        grid.local: ("^", "dear, local"),
+        grid.storage: ("D", "dear, local; storage" if grid.local == grid.storage else "storage"),
+    }
+    marker, what = shapes.get(i, ("o", ""))
+    at, text = grid.coordinates[i], {"textcoords": "offset points", "va": "center", "fontsize": 9}
+    edge = {"color": paper.background, "markeredgecolor": paper.ink, "markeredgewidth": 1.5}
+    axes.plot(*at, marker=marker, markersize=22 if what else 14, zorder=3, **edge)
+    axes.annotate(grid.buses[i], at, (0, -3.5 if marker == "^" else 0), ha="center", zorder=4, **text)
+    if what:
+        neighbours = [b if a == i else a for a, b in grid.ends.tolist() if i in (a, b)]
+        right, up = at - grid.coordinates[neighbours].mean(axis=0)
+        free, align = (0, 21 if up > 0 else -21), "center"
+        if abs(right) > abs(up):
+            free, align = (17 if right > 0 else -17, 0), "left" if right > 0 else "right"
+        axes.annotate(what.replace(", ", ",\n"), at, free, ha=align, zorder=6, bbox=plate(paper), **text)
 
 
 def _day(axes: Any, known: Picture, loads: FloatArray, paper: Paper) -> None:

@@ -24,17 +24,8 @@ def thermal_figure(plt: Any, view: View, paper: Paper) -> Any:
             if hottest <= 8 and h < horizon - 1:
                 power = _largest_power(view, h, i)
                 if power is not None:
-                    text = f"{power / strongest:g}"
-                    axes.text(
-                        h + 0.4,
-                        heat / hottest + 0.25 / hottest,
-                        text,
-                        fontsize=8,
-                        color=ink_on(kind, paper),
-                        ha="right",
-                        va="center",
-                        zorder=6,
-                    )
+                    look = {"fontsize": 8, "color": ink_on(kind, paper), "ha": "right", "va": "center", "zorder": 6}
+                    axes.text(h + 0.4, (heat + 0.25) / hottest, f"{power / strongest:g}", **look)
     xs = [float(h) for h, _ in view.path]
     ys = [problem.naming.states[h][i] / hottest for h, i in view.path]
     draw_path(axes, xs, ys, paper)
@@ -48,13 +39,7 @@ def thermal_figure(plt: Any, view: View, paper: Paper) -> Any:
     words = "number: the largest certified power; " if hottest <= 8 else ""
     words += "the last step ends the episode: no limit is left to keep there"
     axes.text(0, -0.13, words, transform=axes.transAxes, fontsize=8, va="top")
-    legend(
-        result,
-        view,
-        shown=view.kinds_of_states(),
-        more=[path_handle(view.path_name)],
-        columns=2,
-    )
+    legend(result, view, [path_handle(view.path_name)], columns=2, shown=view.kinds_of_states())
     return result
 
 

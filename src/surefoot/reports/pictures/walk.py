@@ -16,14 +16,8 @@ def walk_figure(plt: Any, view: View, paper: Paper) -> Any:
     squares are not in the graph."""
     kinds = {label: kind for label, kind in view.at_first_sight().items() if label != NOT_EXPANDED}
     far, fast = (max(part) for part in zip(*kinds, strict=True))
-    result, (axes, track) = plt.subplots(
-        2,
-        1,
-        figsize=(max(6.4, min(13.0, 0.24 * far + 2)), 5.4),
-        height_ratios=(6, 1),
-        sharex=True,
-        layout="constrained",
-    )
+    size = max(6.4, min(13.0, 0.24 * far + 2)), 5.4
+    result, (axes, track) = plt.subplots(2, 1, figsize=size, height_ratios=(6, 1), sharex=True, layout="constrained")
     for (place, speed), kind in kinds.items():
         box(axes, place, speed, 0.86, 0.86, kind)
     way = [view.world.problem.naming.states[h][i] for h, i in view.path]
