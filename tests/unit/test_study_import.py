@@ -155,11 +155,11 @@ def test_a_fault_of_every_row_is_told_once(tmp_path: Path, opened: Any) -> None:
     ("rows", "fault"),
     [
         ([EPISODE[0], EPISODE[3], EPISODE[1]], "row 3: the rows of an episode must be together"),
-        ([EPISODE[1], EPISODE[0]], "row 2: the steps must rise within an episode"),
+        ([EPISODE[1], EPISODE[0]], "row 2: steps must rise within an episode"),
         ([EPISODE[0], row(1, "s", "wait", "s", 0.1, episode="a")], "row 2: a row does not follow.*'s' after.*'warm'"),
         ([EPISODE[0], ROWS[1]], "row 2: give every row its episode, or none"),
         ([ROWS[0], EPISODE[0]], "row 2: give every row its episode, or none"),
-        ([EPISODE[0], EPISODE[0]], "row 2: the steps must rise within an episode"),
+        ([EPISODE[0], EPISODE[0]], "row 2: steps must rise within an episode"),
         ([ROWS[0], ROWS[1], dict(ROWS[0])], "1 of 3 rows: row 3: the same state, action, next state and cost as row 1"),
     ],
 )

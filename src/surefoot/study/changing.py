@@ -43,8 +43,8 @@ class Answer:
     alarms: list[int] | None
 
 
-def acknowledge_entries(standing: Standing, answer: Answer, path: Path, layer: FileLayer, n: int) -> Record:
-    """The entries of record n; a new declaration is saved in the study's folder at ``path``."""
+def acknowledge_entries(standing: Standing, answer: Answer, path: Path, layer: FileLayer) -> Record:
+    """The entries of the next record; a new declaration is saved in the study's folder at ``path``."""
     _refuse_early(standing, answer)
     old, discard, given = standing.problem, answer.discard, answer.problem
     if isinstance(given, Problem) and old.graph.beyond is not None:
@@ -60,7 +60,7 @@ def acknowledge_entries(standing: Standing, answer: Answer, path: Path, layer: F
         despite = declaring.examined(new, part, answer.despite)
     constants = _tried(standing, new, discard) if discard or new is not old else standing.constants
     if new is not old:
-        name = declaring.keep_problem(path, new, layer, f"problem-{n}")
+        name = declaring.keep_problem(path, new, layer, f"problem-{standing.applied}")
         standing.at_hand = new
     return {
         "reason": answer.reason,
@@ -106,8 +106,9 @@ def _tried(standing: Standing, new: Problem, discard: bool) -> Record:
 # --- growth --------------------------------------------------------------------------------------------
 
 
-def grow_entries(standing: Standing, path: Path, layer: FileLayer, n: int) -> Record | None:
-    """The entries of record n, whose problem is saved in the study's folder at ``path``; None: nothing to expand."""
+def grow_entries(standing: Standing, path: Path, layer: FileLayer) -> Record | None:
+    """The entries of the next record, whose problem is saved in the study's folder at ``path``; None if there is
+    nothing to expand."""
     agent, before = standing.agent, standing.problem.growth
     if before is None or standing.safe_mode or not agent.may_grow():
         return None
@@ -119,7 +120,7 @@ def grow_entries(standing: Standing, path: Path, layer: FileLayer, n: int) -> Re
     new = {"expanded": after.record[len(before.record) :], "refused": after.refused[len(before.refused) :]}
     return {
         "problem": larger.digest,
-        "problem_file": declaring.keep_problem(path, larger, layer, f"problem-{n}"),
+        "problem_file": declaring.keep_problem(path, larger, layer, f"problem-{standing.applied}"),
         **{name: rows.tolist() for name, rows in new.items()},
     }
 

@@ -82,11 +82,10 @@ class Held:
     def _grow(self) -> None:
         """Let the graph grow before an episode, if it can. If a user's function raises, the study continues with the
         graph as it is."""
-        assert self._journal is not None
         if self.growth_fault:
             return
         try:
-            entries = grow_entries(self._standing, self.path, self._layer, self._journal.records)
+            entries = grow_entries(self._standing, self.path, self._layer)
         except UnwritableFile:
             raise
         except Exception as error:

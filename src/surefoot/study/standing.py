@@ -100,7 +100,7 @@ class Standing(State):
         self.pending = record
 
     def _tell(self, record: Record) -> None:
-        place, n = self._place_of(record), record["n"]
+        place = self._place_of(record)
         _expect(self.pending is not None and self.pending["ask"] == record["ask"], "a tell without its ask")
         seen = {key: record[key] for key in ("step", "state", "action", "next_state")}
         if record["point"] is not None:
@@ -109,14 +109,14 @@ class Standing(State):
             self._count(place, record)
         elif record["unused"] == "successor":
             also = "forbidden, and " if self._forbids(place.step + 1, record["next_state"]) else ""
-            self._raise("successor", n, f"{self._went(record)}, which is {also}outside the declared support", seen)
+            self._raise("successor", f"{self._went(record)}, which is {also}outside the declared support", seen)
         else:
             place.lost = True
         self.pending = None
         self.tells += 1
         self.rows += 1
         if record["ends"]:
-            self._plan(self.agent._finish, n)
+            self._plan(self.agent._finish)
 
     def _went(self, record: Record) -> str:
         """Where a tell says that the plant went, and for a plant where it was expected."""
@@ -181,27 +181,27 @@ class Standing(State):
         certified, x = self._last(place.state)
         self._weigh(record, place.step, str(place), x, cost, certified)
         self.last_terminal = record
-        self._plan(self.agent._finish, record["n"])
+        self._plan(self.agent._finish)
 
     def _abort(self, record: Record) -> None:
         _expect(record["episode"] == under_way(self.place).episode, "no such episode is under way")
         self.pending = None
-        self._plan(self.agent._finish, record["n"])
+        self._plan(self.agent._finish)
 
-    def _plan(self, make: Callable[[], None], n: int) -> None:
+    def _plan(self, make: Callable[[], None]) -> None:
         """Let the agent plan if it is due. A plan that fails or contradicts itself is an alarm; the one before
         stays."""
         before, replans, failed = self.agent.planned(), self.agent.replans, self.agent.failed_replans
         self._compute(make)
         if self.agent.failed_replans > failed:
-            self._raise("plan", n, self.agent.plan_failure[:300], {"epoch": self.epoch})
+            self._raise("plan", self.agent.plan_failure[:300], {"epoch": self.epoch})
         if self.agent.replans == replans:
             return
         if self.agent.plan.consistent:
-            self.made_after = n
+            self.made_after = self.applied
             return
         message = "the measured costs contradict the declared model: some lower bound exceeds its upper bound"
-        self._raise("contradiction", n, message, {"epoch": self.epoch, "plan": self.agent.plan.number})
+        self._raise("contradiction", message, {"epoch": self.epoch, "plan": self.agent.plan.number})
         self.agent.put_back(before)
 
     def _compute(self, step: Callable[[], T]) -> T | None:
@@ -211,23 +211,23 @@ class Standing(State):
             return step()
         except FAILURES as error:
             details = {"error": f"{type(error).__name__}: {error}"[:300], "epoch": self.epoch}
-            self._raise("computation", self.applied, f"the data cannot be computed with: {error}"[:300], details)
+            self._raise("computation", f"the data cannot be computed with: {error}"[:300], details)
             return None
 
     # --- alarms -----------------------------------------------------------------------------------------
 
-    def _raise(self, kind: str, n: int, message: str, details: Record) -> None:
+    def _raise(self, kind: str, message: str, details: Record) -> None:
         details = json.loads(json.dumps(details), parse_constant=str)  # the journal holds no NaN
-        self.unwritten.append(Raised(kind, n, message, details))
+        self.unwritten.append(Raised(kind, self.applied, message, details))
         self.agent.replan_growth = math.inf  # no plan is made from data that are in doubt
 
     def _weigh(self, record: Record, h: int, where: str, x: Any, cost: FloatArray | None, certified: object) -> None:
         """Raise an alarm if a cost that was told is not finite, or if the monitor raises one."""
         if record["raw_cost"] is not None:
             told = ", ".join(record["raw_cost"])
-            self._raise("cost", record["n"], f"{where}: the cost told is not finite: {told}", {"cost": told})
+            self._raise("cost", f"{where}: the cost told is not finite: {told}", {"cost": told})
         elif cost is not None:
-            self._heed(self._watched(h, x, cost), record["n"], certified)
+            self._heed(self._watched(h, x, cost), certified)
 
     def _watched(self, h: int, x: Any, cost: FloatArray) -> Alarm | None:
         """The monitor's alarm about a cost of step h, if any. In safe mode, and where the agent does not learn from the
@@ -235,10 +235,10 @@ class Standing(State):
         doubted = self.safe_mode or (self.place is not None and self.place.strayed)
         return self._compute(lambda: self.monitor.beyond(h, cost) if doubted else self.monitor.observe(h, x, cost))
 
-    def _heed(self, alarm: Alarm | None, n: int, certified: object, at: str = "") -> None:
+    def _heed(self, alarm: Alarm | None, certified: object, at: str = "") -> None:
         """``certified``: by the plan in force; the cost of an action that was not may exceed its limit."""
         if alarm is not None:
-            self._raise(alarm.kind, n, at + alarm.message, {**alarm.details, "certified": bool(certified)})
+            self._raise(alarm.kind, at + alarm.message, {**alarm.details, "certified": bool(certified)})
 
     def _alarm(self, record: Record) -> None:
         raised = Raised.of(record)
@@ -272,7 +272,7 @@ class Standing(State):
             self._employ(agent, n if discard else self.made_after)
         if not discard and not self.unwritten:
             self.agent.replan_growth = self.constants["replan_growth"]
-            self._plan(self.agent.replan, n)
+            self._plan(self.agent.replan)
 
     def _named(self, record: Record) -> Problem:
         """The problem that a record names: the one at hand, which may be able to grow, or the one in its file."""
@@ -289,7 +289,7 @@ class Standing(State):
         self.problem, self.declared = new, {key: record[key] for key in ("problem", "problem_file")}
         self.grown = {name: [*pairs, *record[name]] for name, pairs in self.grown.items()}
         self.monitor.follow(new)
-        self._plan(lambda: self.agent.adopt(new), record["n"])
+        self._plan(lambda: self.agent.adopt(new))
 
     # --- logged rows ------------------------------------------------------------------------------------
 
@@ -300,14 +300,14 @@ class Standing(State):
         for i, row in enumerate(record["rows"]):
             alarm, certified = self._import_terminal(*row) if len(row) == 3 else self._import_transition(*row)
             if not self.unwritten:
-                self._heed(alarm, record["n"], certified, f"row {i + 1} of the import: ")
+                self._heed(alarm, certified, f"row {i + 1} of the import: ")
             elif alarm is not None:
                 alarms.join(self.unwritten[0].details, alarm.details, bool(certified))
         self.rows += len(record["rows"])
         if record["repeated"]:
             self.vouched.append({key: record[key] for key in ("n", "source", "repeated", "different")})
         if not self.safe_mode:
-            self._plan(self.agent.replan, record["n"])
+            self._plan(self.agent.replan)
 
     def _import_transition(self, h: int, state: Any, action: Any, after: Any, *rest: Any) -> _Heard:
         pair, edge = self._transition(h, state, action, after)

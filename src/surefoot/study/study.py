@@ -243,10 +243,9 @@ class Study(Held):
         """
         with self._calls:
             standing = self._ready()
-            n, pending = records.ask_number(ask_id), standing.pending
-            told = (next_state, cost, action_applied, intensity)
+            pending, told = standing.pending, (next_state, cost, action_applied, intensity)
             if pending is None or pending["ask"] != ask_id:
-                return told_before(standing, self.exact, self.path / journals.NAME, self._layer, n, ask_id, told)
+                return told_before(standing, self.exact, self.path / journals.NAME, self._layer, ask_id, told)
             record = self._do("tell", tell_entries(standing, self.exact, pending, *told))
             return Receipt.of(standing, record)
 
@@ -328,11 +327,9 @@ class Study(Held):
         """
         with self._calls:
             standing = self._ready()
-            assert self._journal is not None
             discard, trust = check_flag("discard_data", discard_data), check_flag("trust_anchors", trust_anchors)
             answer = Answer(_text("reason", reason), discard, noise, problem, trust, despite, alarms)
-            entries = acknowledge_entries(standing, answer, self.path, self._layer, self._journal.records)
-            self._do("acknowledge", entries)
+            self._do("acknowledge", acknowledge_entries(standing, answer, self.path, self._layer))
 
     def import_log(self, rows: Log, *, source: str = "", different: str | None = None) -> Imported:
         """Import logged rows for a warm start (:mod:`surefoot.study.importing`); ``different``: why none is a copy."""

@@ -15,7 +15,7 @@ from surefoot.model.rays import FULL, at_intensity
 from surefoot.storage.disk import FileLayer
 from surefoot.study import journal as journals
 from surefoot.study.exact import Exact
-from surefoot.study.records import Record
+from surefoot.study.records import Record, ask_number
 from surefoot.study.standing import Standing
 
 AS_OFFERED: Any = ...  #: in place of an action that was applied
@@ -160,12 +160,11 @@ def told_before(
     exact: Exact,
     path: Path,
     layer: FileLayer,
-    n: int,
     name: str,
     told: tuple[Label, Cost, Label, float | None],
 ) -> Receipt:
     """The receipt of a tell that is only repeated; anything else about an ask that is not pending is refused."""
-    ask, tell = _find(path, layer, n, name)
+    ask, tell = _find(path, layer, name)
     if tell is None:
         raise OutOfOrder("the episode of this ask was aborted, so nothing can be told", got=name)
     now = tell_entries(standing, exact, ask, *told)
@@ -186,9 +185,9 @@ def _played_as(ask: Record, tell: Record) -> str:
     return f"{tell['action']!r}{at_intensity(tell['intensity'])}"
 
 
-def _find(path: Path, layer: FileLayer, n: int, name: str) -> tuple[Record, Record | None]:
-    """An old ask, which is record n, and its tell, from the journal; None if the episode was aborted before it."""
-    ask: Record | None = None
+def _find(path: Path, layer: FileLayer, name: str) -> tuple[Record, Record | None]:
+    """An old ask and its tell, from the journal; None if the episode was aborted before it."""
+    n, ask = ask_number(name), None
     for line in journals.read_lines(path, layer):
         if line.n < n:
             continue
