@@ -12,7 +12,7 @@ from typing import Any
 
 import surefoot as sf
 from surefoot.audits.audit import audit
-from surefoot.reports import study_page as page
+from surefoot.reports.study_history import History
 from tests.studies import Calm, Plant, Quick, go_on, kettle
 
 EPISODES = 40  #: of a study; then the next one begins
@@ -46,7 +46,7 @@ def read_often(folder: Path, reads: int, seed: int) -> tuple[int, int]:
             report = audit(path)
             assert report.clean, str(report)
             assert sf.Study.open(path, read_only=True, monitor_factory=Calm).standing.applied >= report.records
-            page.read_history(path / "journal.jsonl", 1)
+            History(sf.Problem.load(path / "problem.json")).read(path / "journal.jsonl")
             done += 3
         assert writer.is_alive(), "the writer died"
     finally:

@@ -14,7 +14,7 @@ import surefoot as sf
 from surefoot.agents.lsvi_new import LsviNew
 from surefoot.audits.audit import audit
 from surefoot.errors import InvalidInput, OutOfOrder
-from surefoot.reports import study_page as page
+from surefoot.reports.study_history import History
 from surefoot.storage import archive as npz
 from surefoot.study.alarms import Raised
 from tests.studies import (
@@ -325,7 +325,7 @@ def test_an_auditor_and_a_reporter_read_a_study_that_goes_on(path: Path, monkeyp
         reader = sf.Study.open(path, read_only=True, monitor_factory=Calm)
         assert reader.standing.applied > shown
         shown = reader.standing.applied
-        assert page.read_history(path / "journal.jsonl", 1).courses
+        assert History(reader.problem).read(path / "journal.jsonl").courses
     assert len([record for record in records_of(path) if record["kind"] == "snapshot"]) > 50
 
 

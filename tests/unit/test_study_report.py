@@ -40,9 +40,13 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "machine.study"
 
 
+def history_of(folder: Path) -> History:
+    return History(sf.Problem.load(folder / "problem.json")).read(folder / "journal.jsonl")
+
+
 def test_the_history_is_that_of_the_journal(folder: Path) -> None:
     journal = folder / "journal.jsonl"
-    history = page.read_history(journal, 1)
+    history = history_of(folder)
     costs: dict[int, list[float]] = {}
     episode = 0
     for line in journal.read_text("utf-8").splitlines():
@@ -60,7 +64,7 @@ def test_the_history_is_that_of_the_journal(folder: Path) -> None:
 
 def test_rewards_are_those_of_what_was_played(folder: Path) -> None:
     problem = sf.worlds.make("thermal/testing").problem
-    history = page.read_history(folder / "journal.jsonl", 1, problem)
+    history = history_of(folder)
     totals: dict[int, float] = {}
     episode = 0
     for line in (folder / "journal.jsonl").read_text("utf-8").splitlines():
@@ -75,13 +79,13 @@ def test_rewards_are_those_of_what_was_played(folder: Path) -> None:
 
 def test_a_history_reads_on_where_it_left_off(folder: Path, tmp_path: Path) -> None:
     journal, part = folder / "journal.jsonl", tmp_path / "part.jsonl"
-    lines, history = journal.read_bytes().splitlines(keepends=True), History(1)
+    lines, history = journal.read_bytes().splitlines(keepends=True), History(sf.Problem.load(folder / "problem.json"))
     for line in lines:  # each in two writes: a reader may come in between
         for piece in (line[:40], line[40:]):
             with part.open("ab") as file:
                 file.write(piece)
             history.read(part)
-    assert history.all == page.read_history(journal, 1).all
+    assert history.all == history_of(folder).all
 
 
 def test_the_page_answers_three_questions(folder: Path) -> None:
@@ -162,11 +166,11 @@ def test_a_folder_whose_name_is_no_text_has_a_page(tmp_path: Path) -> None:
 
 def test_a_torn_tail_is_left_out_and_said(folder: Path) -> None:
     journal = folder / "journal.jsonl"
-    whole = page.read_history(journal, 1)
+    whole = history_of(folder)
     with journal.open("ab") as stream:
         stream.write(b'{"n":%d,"time":"20' % len(journal.read_bytes().splitlines()))
     size = journal.stat().st_size
-    assert page.read_history(journal, 1).all == whole.all
+    assert history_of(folder).all == whole.all
     done = CliRunner().invoke(app, ["study", "report", str(folder)])
     assert done.exit_code == 0, done.output
     text = (folder / "report.html").read_text("utf-8")
@@ -188,7 +192,7 @@ def test_numbers_without_end_have_a_page(tmp_path: Path) -> None:
         records[2]["certificate"]["successors"][0]["upper"] = [None]
 
     forge(tmp_path / "s", unknown)
-    assert page.read_history(tmp_path / "s" / "journal.jsonl", 1).courses[0].promised == [float("inf")]
+    assert history_of(tmp_path / "s").courses[0].promised == [float("inf")]
 
 
 def test_a_clock_that_was_set_back_is_an_event(tmp_path: Path) -> None:

@@ -43,9 +43,8 @@ class Event:
 class History:
     """What the journal says: a :class:`Course` for each episode, and the events."""
 
-    def __init__(self, n_limits: int, problem: Problem | None = None) -> None:
-        """Without the problem, rewards stay 0."""
-        self._low, self._problem = [-math.inf] * n_limits, problem
+    def __init__(self, problem: Problem) -> None:
+        self._low, self._problem = [-math.inf] * len(problem.limits), problem
         self._offset, self._n = 0, 0
         self.all: list[Course] = []
         self.events: list[Event] = []
@@ -56,9 +55,9 @@ class History:
         """The episodes in which something was asked."""
         return [course for course in self.all if course.asks]
 
-    def read(self, journal: Path, layer: FileLayer | None = None) -> History:
+    def read(self, journal: Path) -> History:
         """Continue reading as far as the journal is intact; the audit reports what is wrong with the rest."""
-        layer = layer or FileLayer()
+        layer = FileLayer()
         end = journals.scan(journal, layer).end.size if self._offset == 0 else None
         for line in journals.read_lines(journal, layer, offset=self._offset, end=end, n=self._n):
             if not line.text.endswith(b"\n"):
@@ -114,8 +113,6 @@ class History:
         if record["point"] is not None:
             course.exact.append(record["point"]["state"])
         course.ended = course.ended or bool(record["ends"])
-        if self._problem is None:
-            return
         problem, h = self._problem, record["step"]
         with contextlib.suppress(SurefootError):  # a label that a wider declaration has and this one has not
             pair = problem.pair_index(h, label_of(record["state"]), label_of(record["action"]))
@@ -126,8 +123,3 @@ class History:
             if h == problem.horizon - 2:
                 last = problem.state_index(h + 1, label_of(record["next_state"]))
                 course.reward += float(problem.graph.terminal.reward[last])
-
-
-def read_history(journal: Path, n_limits: int, problem: Problem | None = None) -> History:
-    """The whole journal, as far as it is intact."""
-    return History(n_limits, problem).read(journal)

@@ -22,10 +22,11 @@ from surefoot.reports.explorer import explorer_html, explorer_of_plan
 from surefoot.reports.html import REPORT, SCRIPTS, encodable, filled, scripted, whole_page
 from surefoot.reports.pictures.plant import PlantGrid
 from surefoot.reports.plant_page import cells_figure
-from surefoot.reports.study_history import History, read_history
+from surefoot.reports.study_history import History
 from surefoot.reports.wording import Wording, plant_wording
 from surefoot.runs.plans_kept import why_not_kept
 from surefoot.storage.disk import write_text, writing
+from surefoot.study import journal as journals
 from surefoot.study.exact import FILE as PLANT
 from surefoot.study.status import acknowledging_command
 from surefoot.study.study import Study
@@ -36,7 +37,7 @@ def write_study_page(path: str | Path) -> Path:
     folder = Path(path)
     study = Study.open(folder, read_only=True)
     status = study.status()
-    history = read_history(folder / "journal.jsonl", len(study.problem.limits), study.problem)
+    history = History(study.problem).read(folder / journals.NAME)
     explorer, data = explorer_part(study)
     parts = {
         **live_parts(study, status, history),

@@ -42,7 +42,7 @@ class Rendering:
         problem, standing = study.problem, study.standing
         plan = (problem.digest, standing.epoch, standing.agent.plan.number)
         if self._history is None or self._plan is None or self._plan[0] != problem.digest:
-            self._history = History(len(problem.limits), problem)
+            self._history = History(problem)
         self._history.read(study.path / journals.NAME)
         if plan != self._plan:
             self._plan, self._of_plan = plan, plan_parts(study)
