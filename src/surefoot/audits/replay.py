@@ -25,7 +25,7 @@ class Replay:
     """Takes one record after the other, and reports whatever does not fit."""
 
     def __init__(
-        self, problem: Problem, opened: Record, wrong: Say, load: Callable[[str], Problem], points: Points | None = None
+        self, problem: Problem, opened: Record, wrong: Say, load: Callable[[str], Problem], points: Points | None
     ) -> None:
         self._problem, self._say, self._opened, self._points = problem, wrong, opened, points
         self._n = 0  # the record at hand

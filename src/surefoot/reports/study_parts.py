@@ -281,7 +281,7 @@ def following(plan: Plan, wording: Wording) -> str:
     )
 
 
-def closest(plan: Plan, most: int = NEAREST) -> list[Explanation]:
+def closest(plan: Plan) -> list[Explanation]:
     """The actions closest to their certificate, each with its chain of reasons."""
     problem, graph = plan.problem, plan.problem.graph
     if not plan.consistent:
@@ -299,7 +299,7 @@ def closest(plan: Plan, most: int = NEAREST) -> list[Explanation]:
             excess = why.cause.upper - why.cause.bound
             if math.isfinite(excess) and not why.cause.lower > why.cause.bound:
                 looked.append((excess, len(looked), why))
-    return [why for _, _, why in sorted(looked)[:most]]
+    return [why for _, _, why in sorted(looked)[:NEAREST]]
 
 
 def _blocked(why: Explanation, wording: Wording) -> list[str]:

@@ -11,7 +11,7 @@ from surefoot.plan.policy_document import Exported, save_policy
 from surefoot.study.standing import Standing
 
 
-def write_policy(standing: Standing, path: Path, start: Label, exploit: bool = False) -> Path:
+def write_policy(standing: Standing, path: Path, start: Label, exploit: bool) -> Path:
     """Write the policy in the format of the path's suffix, completely or not at all; returns the path."""
     head = document(standing, start, exploit)
     steps = head.pop("steps")

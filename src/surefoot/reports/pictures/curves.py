@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from surefoot.reports.charts import Chart, Curve, regret_lines, violations_chart
-from surefoot.reports.pictures.style import LIGHT, Paper, literal, look_of, pyplot, save_figure
+from surefoot.reports.pictures.style import Paper, literal, look_of, pyplot, save_figure
 from surefoot.runs.ledger import Ledger
 
 
@@ -22,7 +22,7 @@ def chart_figure(plt: Any, chart: Chart, paper: Paper) -> Any:
     return result
 
 
-def comparison(runs: Mapping[str, Sequence[Ledger]], title: str, path: Path, paper: Paper = LIGHT) -> Path:
+def comparison(runs: Mapping[str, Sequence[Ledger]], title: str, path: Path, paper: Paper) -> Path:
     """Regret and violations over episodes, side by side; never one without the other.
 
     ``runs``: per agent, its runs over seeds. Lines are means over runs, bands their 95% bootstrap intervals.

@@ -65,10 +65,10 @@ def rover_figure(plt: Any, view: View, paper: Paper) -> Any:
     return result
 
 
-def _refined(heights: Any, times: int = 8) -> Any:
-    """The map on a finer grid, by straight lines, so that shade and contours are smooth."""
+def _refined(heights: Any) -> Any:
+    """The map on a grid eight times as fine, by straight lines, so that shade and contours are smooth."""
     for axis in (0, 1):
         old = np.arange(heights.shape[axis])
-        new = np.linspace(0, old[-1], (len(old) - 1) * times + 1)
+        new = np.linspace(0, old[-1], (len(old) - 1) * 8 + 1)
         heights = np.apply_along_axis(lambda row: np.interp(new, old, row), axis, heights)  # noqa: B023
     return heights

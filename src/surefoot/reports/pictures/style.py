@@ -34,7 +34,7 @@ LIGHT = Paper("light", "#ffffff", "#1f2328", "#d0d7de")
 DARK = Paper("dark", "#0d1117", "#e6edf3", "#30363d")
 
 
-def look_of(agent: str, others: int = 0) -> tuple[str, Any, str]:
+def look_of(agent: str, others: int) -> tuple[str, Any, str]:
     """Colour, dash pattern and marker of an agent; unknown ones take turns."""
     return LOOKS.get(agent, (OTHERS[others % len(OTHERS)], "-", "v"))
 
