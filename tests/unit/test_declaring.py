@@ -361,10 +361,16 @@ def test_what_answers_an_alarm(tmp_path: Path, kind: str, details: Any, kept: bo
         for limit_name, scale in details.get("noise_needed", {}).items():
             declared.exceeded(3, limit_name, scale, True)
         if kind == "successor":
-            declared.left_support(3, {**details, "point": details.get("exact")})
+            declared.left_support({**details, "n": 3, "point": details.get("exact")})
         changed = ["data discarded"] if discard else []
-        record = {"discard": discard, "problem": read.digest, "problem_file": "problem.json", "changes": changed}
-        found = list(declared.answer(9, {**record, "time": "2026", "despite": None}, [(4, {**alarm.entries()})]))
+        record = {
+            "n": 9,
+            "discard": discard,
+            "problem": read.digest,
+            "problem_file": "problem.json",
+            "changes": changed,
+        }
+        found = list(declared.answer({**record, "time": "2026", "despite": None}, [(4, {**alarm.entries()})]))
         assert (found == []) is answered, found
         assert (declared.restored is not None) is alarm.disproves
         assert alarm.disproves is (kind not in ("cost", "plan") and (kind, details) != ("limit", {"certified": False}))
