@@ -184,6 +184,13 @@ def test_samples_refute_what_is_not_so_and_name_the_state() -> None:
         ({"forbidden": {"level": ("0.9", None)}}, "the end of a range must be a number"),
         ({"forbidden": {"level": (0.3, None)}}, "forbidden"),
         ({"inputs": {"flow": [0.1, 0.1]}}, "different numbers"),
+        ({"same_at_every_step": "no"}, "same_at_every_step must be True or False"),
+        ({"rays": float("nan")}, "rays must be True or False"),
+        ({"measures": lambda h, x, u: ["1", x[0]]}, "must give numbers"),
+        ({"measures": lambda h, x, u: []}, "must give numbers"),
+        ({"remainder": 1j}, "remainder must be a number, or one per limit"),
+        ({"remainder": [0.1, 0.1]}, "remainder must be a number, or one per limit"),
+        ({"slopes": [["1"]]}, "slopes bound the derivatives"),
     ],
 )
 def test_what_cannot_be_is_refused(changes: dict[str, Any], rule: str) -> None:

@@ -18,6 +18,7 @@ from surefoot.model.graph import FloatArray
 from surefoot.model.measured import Cost
 from surefoot.model.plant.plant import Plant
 from surefoot.model.rays import FULL
+from surefoot.model.rules import check_flag
 from surefoot.plan.centres import CentreValues
 from surefoot.plan.plan import Plan
 from surefoot.plan.point import Point, at_point
@@ -44,7 +45,7 @@ class PlantAgent:
 
     def __init__(self, plant: Plant, failure_probability: float = 0.05, *, exact: bool = True, **options: Any) -> None:
         of_kind(plant, Plant, "a PlantAgent needs a Plant", "Of a simulation: truth.plant.")
-        self.plant, self.exact = plant, bool(exact)
+        self.plant, self.exact = plant, check_flag("exact", exact)
         self.learner = LsviNew(plant.problem, failure_probability, **options)
         self._centres = CentreValues(plant)
         self._x: FloatArray | None = None  # the last state that was told

@@ -41,9 +41,11 @@ class Call:
         """(values,) of one point (n,)."""
         given = self.function(h, x.copy(), *rest)  # it may change what it is given
         try:
-            values = np.array([np.asarray(part, np.float64).reshape(()) for part in _values(given)])
-        except (TypeError, ValueError):
-            raise InvalidInput(f"{self.name} must give numbers", where=said(h, x), got=f"{given!r:.100}") from None
+            values = np.array([_number(part) for part in _values(given)])
+        except (TypeError, ValueError, OverflowError):
+            values = np.empty(0)
+        if not len(values):
+            raise InvalidInput(f"{self.name} must give numbers", where=said(h, x), got=f"{given!r:.100}")
         if self.values is None:
             self.values = len(values)
         if values.shape != (self.values,):
@@ -72,6 +74,13 @@ class Call:
             if not np.allclose(found[:, i], alone, rtol=FEATURE, atol=FEATURE * max(1.0, float(np.abs(alone).max()))):
                 return None
         return np.ascontiguousarray(found)
+
+
+def _number(part: Any) -> Any:
+    """One number; a text is none."""
+    if np.asarray(part).dtype.kind in "SU":
+        raise TypeError
+    return np.asarray(part, np.float64).reshape(())
 
 
 def _values(given: Any) -> list[Any]:

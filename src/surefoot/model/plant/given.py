@@ -14,10 +14,12 @@ from surefoot.checks import at_least
 from surefoot.errors import InvalidInput
 from surefoot.model.functions import takes
 from surefoot.model.graph import FloatArray, freeze
+from surefoot.model.labels import shown
 from surefoot.model.limit import Limit
 from surefoot.model.plant.calls import Call
 from surefoot.model.plant.cells import Cells
 from surefoot.model.plant.reach import Reach
+from surefoot.model.reals import plain
 
 Function = Callable[..., Any]
 
@@ -105,18 +107,21 @@ def _image(reach: Function | None, n: int, rays: bool) -> Call | None:
 def _slopes(given: Any, n: int, models: int) -> tuple[FloatArray, ...] | None:
     if given is None:
         return None
-    table = np.asarray(given, np.float64)
-    if table.shape == (n, n):
+    table = plain(given)
+    if table is not None and table.shape == (n, n):
         table = np.broadcast_to(table, (models, n, n))
-    if table.shape != (models, n, n) or not np.isfinite(table).all() or (table < 0).any():
-        got = f"shape {table.shape} where ({n}, {n}) is expected, of numbers that are at least 0"
+    if table is None or table.shape != (models, n, n) or not np.isfinite(table).all() or (table < 0).any():
+        got = f"{shown(given)} where ({n}, {n}) numbers that are at least 0 are expected"
         raise InvalidInput("slopes bound the derivatives of each next coordinate by each coordinate", got=got)
     return tuple(table)
 
 
 def make_remainder(given: Any, limits: int) -> FloatArray:
     """(m,) per limit; empty where there is none."""
-    found = np.array([at_least("remainder", value, 0.0) for value in np.broadcast_to(given, (limits,))])
+    numbers = plain(given)
+    if numbers is None or numbers.shape not in ((), (limits,)):
+        raise InvalidInput("remainder must be a number, or one per limit", got=shown(given))
+    found = np.array([at_least("remainder", value, 0.0) for value in np.broadcast_to(numbers, (limits,))])
     return freeze(found if found.any() else np.empty(0))
 
 

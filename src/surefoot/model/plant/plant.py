@@ -34,7 +34,7 @@ from surefoot.model.plant.given import (
 from surefoot.model.plant.measures import Hat, Measure, make_measures
 from surefoot.model.plant.reach import cells_around, successors
 from surefoot.model.problem import Problem
-from surefoot.model.rules import check_horizon, check_limits
+from surefoot.model.rules import check_flag, check_horizon, check_limits
 
 if TYPE_CHECKING:
     from surefoot.model.plant.check import PlantCheck
@@ -138,14 +138,14 @@ class Plant(Chooser):
         self.start = make_box(self.cells, "start", start)
         boxes = tuple(forbidden) if isinstance(forbidden, (list, tuple)) else (forbidden,)
         self.forbidden = tuple(dict(box) for box in boxes if self.cells.open_box(box))  # refuses what is not a box
-        self.rays = bool(rays)  #: inputs have an intensity, counted from the fallback's
+        self.rays = check_flag("rays", rays)  #: inputs have an intensity, counted from the fallback's
         self.reach = make_reach(self.cells, models, disturbance, reach, slopes, self.rays)
         self.measures = make_measures(measures, self.cells)
         self._reward = Call("reward", make_function("reward", reward, "h, x, u"), 1)
         self._last = Call("terminal_reward", make_last(terminal_reward), 1)
         self._fallback = Call("fallback", make_fallback(fallback, self.inputs.index), len(self.inputs.names))
         self.remainder = make_remainder(remainder, len(self.limits))
-        self.same_at_every_step = bool(same_at_every_step)
+        self.same_at_every_step = check_flag("same_at_every_step", same_at_every_step)
         self.quadrature = whole("quadrature", quadrature, 1)
         self._choices: dict[int | None, Choices] = {}
         self._centres: list[IntArray] = []  # per step (cells,) the fallback's input

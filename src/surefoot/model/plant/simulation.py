@@ -23,6 +23,7 @@ from surefoot.errors import AssumptionBroken, InvalidInput
 from surefoot.model.graph import FloatArray
 from surefoot.model.labels import shown
 from surefoot.model.plant.given import make_function
+from surefoot.model.rules import check_flag
 from surefoot.streams import stream
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class Simulation:
     """A plant with its truth. Made by :meth:`surefoot.Plant.simulate`."""
 
     def __init__(self, plant: Plant, step: Step | Sequence[str], *, reset: Reset | None, noise: bool) -> None:
-        self.plant, self.noise = plant, bool(noise)
+        self.plant, self.noise = plant, check_flag("noise", noise)
         self._reset = None if reset is None else make_function("reset", reset, "rng")
         if isinstance(step, str) or not (callable(step) or isinstance(step, Sequence)):
             fix = "A program is given as a list of words, such as ['./tank', '--fast']."
