@@ -19,14 +19,14 @@ DRIFT = 1e-9  # relative, after a million rows
 
 
 @numba.njit
-def add_all(squares, targets, log_det, rows, counts, shape, z, y):  # type: ignore[no-untyped-def]
+def add_all(bank, shape, z, y):  # type: ignore[no-untyped-def]
     for i in range(len(z)):
-        add_row(0, 0, squares, targets, log_det, rows, counts, shape, z[i].copy(), y[i])
+        add_row(0, 0, bank, shape, z[i].copy(), y[i])
 
 
 def filled(z: np.ndarray, y: np.ndarray, ridge: float) -> Bank:
     bank = dense_bank(1, z.shape[1], y.shape[1], ridge)
-    add_all(*bank.state, bank.blocks.shape, z, y)
+    add_all(bank.state, bank.blocks.shape, z, y)
     return bank
 
 

@@ -55,7 +55,7 @@ class Bank:
 
     def add(self, r: int, b: int, z: FloatArray, y: FloatArray) -> None:
         """Count one row with targets y (m,) in regression r; z is its part in block b, and is destroyed."""
-        add_row(r, b, *self.state, self.blocks.shape, z, y)
+        add_row(r, b, self.state, self.blocks.shape, z, y)
 
     def log_det(self) -> FloatArray:
         """(R,) log det(λI + G), up to its value without data."""

@@ -125,23 +125,14 @@ def value_row(
 
 
 @leaf
-def add_row(
-    r: int,
-    b: int,
-    squares: FloatArray,
-    targets: FloatArray,
-    log_det: FloatArray,
-    rows: IntArray,
-    counts: IntArray,
-    shape: BlockShape,
-    z: FloatArray,  # (largest block,)  destroyed
-    y: FloatArray,  # (m,)
-) -> None:
-    """Regression r, block b: G += z zᵀ, b_j += y_j z (compensated), and the factor with its log det; in place.
+def add_row(r: int, b: int, bank: BankState, shape: BlockShape, z: FloatArray, y: FloatArray) -> None:
+    """Regression r, block b: G += z zᵀ, b_j += y_j z (compensated), and the factor with its log det; in place. z, room
+    of (largest block,), is destroyed; y (m,).
 
     The compensation is Knuth's two-sum: the low part collects what rounding takes from the sum and is added back each
     time, so that together they are the exact sum to about two roundings, whatever the number of rows.
     """
+    squares, targets, log_det, rows, counts = bank
     rows[r] += 1
     if b == NOWHERE:
         return
@@ -291,7 +282,6 @@ def count_cost(x: Rows, e: int, cost: FloatArray, h: int, state: CostState) -> N
     regression, families, family, frames, known, tolerances = state[:6]
     centres, centred, spread, bank, shape, z, rest, rho = state[6:14]
     visits, raw, off = state[14:]
-    squares, targets, log_det, rows, counts = bank
     steps = regression.shape[0] // families
     for f in range(families):
         at = f * steps + h
@@ -315,7 +305,7 @@ def count_cost(x: Rows, e: int, cost: FloatArray, h: int, state: CostState) -> N
         _spread(spread, r, off)
         if visits.times.shape[1] > 0 and b != NOWHERE:
             _visit(r, b, shape.size[b], raw, z, off, visits)
-        add_row(r, b, squares, targets, log_det, rows, counts, shape, z, rest)
+        add_row(r, b, bank, shape, z, rest)
 
 
 @leaf
@@ -334,11 +324,10 @@ def count_value(
 ) -> None:
     """Count the transition along an edge, one of edges first … end-1 of its pair, at step h (spec 6)."""
     regression, bank, shape, phi_v, target = state
-    squares, targets, log_det, rows, counts = bank
     target[0] = value[offset + following[begin + edge]]
     r = regression[h]
     b = value_row(x, at, following, begin, first, end, value, offset, r, shape, phi_v)
-    add_row(r, b, squares, targets, log_det, rows, counts, shape, phi_v, target)
+    add_row(r, b, bank, shape, phi_v, target)
 
 
 @compiled

@@ -51,6 +51,18 @@ class RayRoom(NamedTuple):
     none: FloatArray  # (d,)
 
 
+class RaySide(NamedTuple):
+    """Some rays from one end to the other, as one family of limits bounds sign·cost along them. (n rows, k limits)"""
+
+    zero: RayEnd
+    one: RayEnd
+    lengths: FloatArray  # (n, shapes)  Σ weights Δ²
+    limits: FloatArray  # (k,)  of sign·cost
+    sign: float
+    balls: RayBalls  # for −cost, their centres are negated
+    room: RayRoom
+
+
 @leaf
 def _cut(v0: FloatArray, v1: FloatArray, at: FloatArray, n: int) -> int:
     """Insert every α at which an entry of v₀ + α(v₁ − v₀) changes sign into the first n of ``at``, which are sorted and
@@ -79,20 +91,19 @@ def _length(v0: FloatArray, v1: FloatArray, alpha: float) -> float:
 
 
 @leaf
-def _fill_affine(
-    zero: RayEnd, one: RayEnd, row: int, j: int, at: FloatArray, sign: float, balls: RayBalls, total: FloatArray
-) -> None:
-    """sign·(known part) plus everything that a bound adds whatever the data say, at α. Convex, so a straight line
+def _fill_affine(side: RaySide, row: int, j: int, pieces: int) -> None:
+    """sign·(known part) plus everything that a bound adds whatever the data say, at some α. Convex, so a straight line
     between two α lies above it."""
-    for k in range(at.shape[0]):
-        alpha = at[k]
+    zero, one, balls, total = side.zero, side.one, side.balls, side.room.affine
+    for k in range(pieces):
+        alpha = side.room.at[k]
         size, length, blur = 0.0, 0.0, 0.0
         for i in range(balls.lengths.shape[0]):
             rho = abs((1.0 - alpha) * zero.rho[row, i] + alpha * one.rho[row, i])
             size += rho
             length += rho * balls.lengths[i]
             blur += rho * balls.tolerances[i, j]
-        total[k] = sign * ((1.0 - alpha) * zero.known[row, j] + alpha * one.known[row, j])
+        total[k] = side.sign * ((1.0 - alpha) * zero.known[row, j] + alpha * one.known[row, j])
         total[k] += balls.errors[j] * (1.0 + size) + blur
         # twice the guards: rounding in here is as large as in the bounds
         total[k] += 2.0 * balls.guards[j] * (_length(zero.z[row], one.z[row], alpha) + length)
@@ -101,32 +112,22 @@ def _fill_affine(
 
 
 @leaf
-def _glance(
-    zero: RayEnd,
-    one: RayEnd,
-    lengths: FloatArray,
-    row: int,
-    j: int,
-    k: int,
-    alpha: float,
-    at: FloatArray,
-    affine: FloatArray,
-    sign: float,
-    balls: RayBalls,
-) -> tuple[float, float, float]:
+def _glance(side: RaySide, row: int, j: int, k: int, alpha: float, pieces: int) -> tuple[float, float, float]:
     """f(α) of ellipsoid k, its slope to the right, and a bound on rounding: from inner products, so digits are lost."""
+    zero, one, balls, at, affine = side.zero, side.one, side.balls, side.room.at, side.room.affine
     piece = 1
-    while piece < at.shape[0] - 1 and at[piece] <= alpha:
+    while piece < pieces - 1 and at[piece] <= alpha:
         piece += 1
     rise = (affine[piece] - affine[piece - 1]) / (at[piece] - at[piece - 1])
     shape, radius, m = balls.shape[k, j], balls.radii[k, j], balls.radii.shape[1]
-    told0, told1 = sign * zero.told[row, k * m + j], sign * one.told[row, k * m + j]
-    square0, square1, between = zero.square[row, shape], one.square[row, shape], lengths[row, shape]
+    told0, told1 = side.sign * zero.told[row, k * m + j], side.sign * one.told[row, k * m + j]
+    square0, square1, between = zero.square[row, shape], one.square[row, shape], side.lengths[row, shape]
     across = 0.5 * (square1 - square0 - between)  # ⟨w₀, Δ⟩
     length = np.sqrt(max(0.0, square0 + alpha * (2.0 * across + alpha * between)))
     turn = 0.0 if length == 0.0 else (across + alpha * between) / length
     value = affine[piece - 1] + rise * (alpha - at[piece - 1]) + (1.0 - alpha) * told0 + alpha * told1
-    scale = abs(affine[0]) + abs(affine[-1]) + abs(told0) + abs(told1) + radius * np.sqrt(max(square0, square1))
+    scale = abs(affine[0]) + abs(affine[pieces - 1]) + abs(told0) + abs(told1)
+    scale += radius * np.sqrt(max(square0, square1))
     return value + radius * length, rise + told1 - told0 + radius * turn, 1e-7 * scale
 
 
@@ -142,39 +143,29 @@ def _above(first: float, rise: float, last: float, fall: float, length: float, l
 
 
 @leaf
-def _lay(zero: RayEnd, one: RayEnd, row: int, j: int, sign: float, balls: RayBalls, room: RayRoom) -> int:
+def _lay(side: RaySide, row: int, j: int) -> int:
     """Compute the affine part of a row's bounds. → at how many α, 0 and 1 included"""
-    room.at[0], room.at[1] = 0.0, 1.0
-    pieces = _cut(zero.rho[row], one.rho[row], room.at, 2)
-    _fill_affine(zero, one, row, j, room.at[:pieces], sign, balls, room.affine[:pieces])
+    at = side.room.at
+    at[0], at[1] = 0.0, 1.0
+    pieces = _cut(side.zero.rho[row], side.one.rho[row], at, 2)
+    _fill_affine(side, row, j, pieces)
     return pieces
 
 
 @leaf
-def _beyond(
-    zero: RayEnd,
-    one: RayEnd,
-    lengths: FloatArray,
-    row: int,
-    j: int,
-    limit: float,
-    sign: float,
-    balls: RayBalls,
-    pieces: int,
-    room: RayRoom,
-    best: float,
-) -> float:
-    """The largest α above ``best`` at which some bound of limit j on sign·cost is at most ``limit``; ``best`` without
-    one. The affine part must have been computed.
+def _beyond(side: RaySide, row: int, j: int, pieces: int, best: float) -> float:
+    """The largest α above ``best`` at which some bound keeps limit j; ``best`` without one. The affine part must have
+    been computed.
 
     An ellipsoid is solved only if a quick test says that it may go beyond the best so far.
     """
+    zero, one, balls, room, limit = side.zero, side.one, side.balls, side.room, side.limits[j]
     w0, w1, z0, z1 = zero.w[row], one.w[row], zero.z[row], one.z[row]
     n = balls.radii.shape[0]
     at, affine = room.at[:pieces], room.affine[:pieces]
     first, least = 0, np.inf
     for k in range(n):
-        value, slope, near = _glance(zero, one, lengths, row, j, k, 1.0, at, affine, sign, balls)
+        value, slope, near = _glance(side, row, j, k, 1.0, pieces)
         if value <= limit - near:
             return 1.0
         room.ends[k, 0], room.ends[k, 1] = value, slope
@@ -185,7 +176,7 @@ def _beyond(
         if turn > 0 and k == first:
             continue
         begin = max(best, 0.0)
-        value, slope, near = _glance(zero, one, lengths, row, j, k, begin, at, affine, sign, balls)
+        value, slope, near = _glance(side, row, j, k, begin, pieces)
         if _above(value, slope, room.ends[k, 0], room.ends[k, 1], 1.0 - begin, limit + near):
             continue
         weights, radius = balls.weights[balls.shape[k, j]], balls.radii[k, j]
@@ -194,8 +185,8 @@ def _beyond(
             return best
     if best < 1.0 and balls.boxed[j]:
         pieces = _cut(z0, z1, room.at, pieces)
+        _fill_affine(side, row, j, pieces)
         at, affine = room.at[:pieces], room.affine[:pieces]
-        _fill_affine(zero, one, row, j, at, sign, balls, affine)
         for k in range(pieces):
             for i in range(z0.shape[0]):
                 affine[k] += abs((1.0 - at[k]) * z0[i] + at[k] * z1[i])
@@ -224,61 +215,37 @@ class RayRows(NamedTuple):
 
 
 @leaf
-def _keeper(
-    zero: RayEnd,
-    one: RayEnd,
-    lengths: FloatArray,
-    row: int,
-    j: int,
-    alpha: float,
-    limit: float,
-    balls: RayBalls,
-    pieces: int,
-    room: RayRoom,
-    first: int,
-) -> int:
+def _keeper(side: RaySide, row: int, j: int, alpha: float, pieces: int, first: int) -> int:
     """An ellipsoid that certainly keeps the limit at α, searched from ``first`` on; NOBODY without one."""
-    at, affine, n = room.at[:pieces], room.affine[:pieces], balls.radii.shape[0]
+    n = side.balls.radii.shape[0]
     for i in range(n):
         k = int((first + i) % n)
-        value, _, near = _glance(zero, one, lengths, row, j, k, alpha, at, affine, 1.0, balls)
-        if value <= limit - near:  # not for a NaN
+        value, _, near = _glance(side, row, j, k, alpha, pieces)
+        if value <= side.limits[j] - near:  # not for a NaN
             return k
     return NOBODY
 
 
 @leaf
-def _worst(
-    zero: RayEnd, one: RayEnd, lengths: FloatArray, rows: IntArray, j: int, balls: RayBalls, room: RayRoom
-) -> tuple[int, int]:
+def _worst(side: RaySide, rows: IntArray, j: int) -> tuple[int, int]:
     """(place of the row that costs most at 1, by the ellipsoid that bounds the first row best; that ellipsoid)."""
     k, least = 0, np.inf
     place, most = 0, -np.inf
     for i in range(rows.shape[0]):
-        pieces = _lay(zero, one, rows[i], j, 1.0, balls, room)
-        at, affine = room.at[:pieces], room.affine[:pieces]
+        pieces = _lay(side, rows[i], j)
         if i == 0:
-            for other in range(balls.radii.shape[0]):
-                value, _, _ = _glance(zero, one, lengths, rows[i], j, other, 1.0, at, affine, 1.0, balls)
+            for other in range(side.balls.radii.shape[0]):
+                value, _, _ = _glance(side, rows[i], j, other, 1.0, pieces)
                 if value < least:
                     k, least = other, value
-        value, _, _ = _glance(zero, one, lengths, rows[i], j, k, 1.0, at, affine, 1.0, balls)
+        value, _, _ = _glance(side, rows[i], j, k, 1.0, pieces)
         if value > most:
             place, most = i, value
     return place, k
 
 
 @leaf
-def fill_certified(
-    zero: RayEnd,
-    one: RayEnd,
-    lengths: FloatArray,  # (n, shapes)  Σ weights Δ²
-    limits: FloatArray,  # (k,)
-    balls: RayBalls,
-    rays: RayRows,
-    room: RayRoom,
-    out: FloatArray,  # (rays,)  written
-) -> None:
+def fill_certified(side: RaySide, rays: RayRows, out: FloatArray) -> None:
     """The largest α, from ``zero`` to ``one``, at which every row of a ray keeps every limit by some bound; NOTHING
     without one.
 
@@ -287,40 +254,29 @@ def fill_certified(
     """
     for ray in range(out.shape[0]):
         rows, least = rays.row[rays.begin[ray] : rays.begin[ray + 1]], 1.0
-        for j in range(limits.shape[0]):
-            worst, k = _worst(zero, one, lengths, rows, j, balls, room)
+        for j in range(side.limits.shape[0]):
+            worst, k = _worst(side, rows, j)
             for i in range(-1, rows.shape[0]):
                 row = rows[worst if i < 0 else i]
                 if least < 0.0 or i == worst:
                     continue
-                pieces = _lay(zero, one, row, j, 1.0, balls, room)
-                keeper = _keeper(zero, one, lengths, row, j, least, limits[j], balls, pieces, room, k)
+                pieces = _lay(side, row, j)
+                keeper = _keeper(side, row, j, least, pieces, k)
                 if keeper != NOBODY:
                     k = keeper
                     continue
-                found = _beyond(zero, one, lengths, row, j, limits[j], 1.0, balls, pieces, room, NOTHING)
-                least = min(least, found)
+                least = min(least, _beyond(side, row, j, pieces, NOTHING))
         out[ray] = least
 
 
 @leaf
-def fill_refuted(
-    zero: RayEnd,
-    one: RayEnd,
-    lengths: FloatArray,
-    limits: FloatArray,
-    balls: RayBalls,  # their centres turned round
-    rays: RayRows,
-    room: RayRoom,
-    out: FloatArray,
-) -> None:
+def fill_refuted(side: RaySide, rays: RayRows, out: FloatArray) -> None:
     """The largest α, from ``zero`` to ``one``, at which some row of a ray is at some limit or beyond it by some lower
     bound; NOTHING without one."""
     for ray in range(out.shape[0]):
         most = NOTHING
         for row in rays.row[rays.begin[ray] : rays.begin[ray + 1]]:
-            for j in range(limits.shape[0]):
+            for j in range(side.limits.shape[0]):
                 if most < 1.0:
-                    pieces = _lay(zero, one, row, j, -1.0, balls, room)
-                    most = _beyond(zero, one, lengths, row, j, -limits[j], -1.0, balls, pieces, room, most)
+                    most = _beyond(side, row, j, _lay(side, row, j), most)
         out[ray] = most

@@ -37,7 +37,7 @@ from surefoot.model.graph import Anchors, FloatArray, Layer
 from surefoot.model.problem import Problem
 from surefoot.model.ray_groups import Kinds, Mixed, RayGroup
 from surefoot.model.rays import FULL, Intensities, mixed, pair_at
-from surefoot.plan.ray_kernels import RayBalls, RayEnd, RayRows, fill_certified, fill_refuted, room_for
+from surefoot.plan.ray_kernels import RayBalls, RayEnd, RayRows, RaySide, fill_certified, fill_refuted, room_for
 from surefoot.plan.ray_root_kernels import NOTHING
 from surefoot.tolerances import CONTRADICTION
 
@@ -106,11 +106,12 @@ def _closed_form(
         zero, one = (_end(x, anchors, each, balls) for x in (x0, x1))
         between = one.w - zero.w
         lengths = (between * between) @ balls.weights.T
-        room = room_for(zero, balls)
-        fill_certified(zero, one, lengths, own, balls, rays, room, found)
+        side = RaySide(zero, one, lengths, own, 1.0, balls, room_for(zero, balls))
+        fill_certified(side, rays, found)
         certified = np.minimum(certified, found)
         turned = balls._replace(centres=-balls.centres)
-        fill_refuted(one, zero, lengths, own, turned, rays, room, found)  # from the far end
+        far = side._replace(zero=one, one=zero, limits=-own, sign=-1.0, balls=turned)  # from the far end
+        fill_refuted(far, rays, found)
         hopeful = np.minimum(hopeful, np.where(found >= 0.0, 1.0 - found, FULL))
     return certified, hopeful
 
