@@ -29,7 +29,7 @@ from surefoot.estimate.tables import (
 )
 from surefoot.estimate.update import CostState, ValueState, count_cost, count_value, has_grown
 from surefoot.estimate.values import ValueData
-from surefoot.jit import compiled
+from surefoot.jit import compiled, leaf
 from surefoot.model.graph import BoolArray, FloatArray, IntArray, freeze
 from surefoot.model.sharing import pool
 from surefoot.runs.record import EpisodeTable
@@ -63,34 +63,6 @@ def draw_noise(scale: float, kind: int, noise: np.random.Generator) -> float:
     if kind == 1:
         return (2.0 * noise.random() - 1.0) * ROOT_3 * scale
     return -scale if noise.random() < 0.5 else scale
-
-
-@compiled
-def note(
-    k: int,
-    h: int,
-    truth: FloatArray,
-    row: int,
-    measured: FloatArray,
-    bounds: FloatArray,  # (H, m)
-    thresholds: FloatArray,
-    violations: IntArray,
-    margins: FloatArray,
-    highest: FloatArray,
-    entered: bool,
-) -> None:
-    """Record step h's true and measured costs in episode k; ``entered``: a forbidden state was entered."""
-    broken = entered
-    for j in range(measured.shape[0]):
-        room = bounds[h, j] - truth[row, j]
-        if truth[row, j] > thresholds[h, j]:
-            broken = True
-        else:  # a cost that exceeds its bound by rounding only keeps it
-            room = max(room, 0.0)
-        margins[k, j] = min(margins[k, j], room)
-        highest[k, j] = max(highest[k, j], measured[j])
-    if broken:
-        violations[k] += 1
 
 
 class Graph(NamedTuple):
@@ -147,6 +119,22 @@ class Record(NamedTuple):
     highest: FloatArray
 
 
+@leaf
+def note(k: int, h: int, truth: FloatArray, row: int, measured: FloatArray, entered: bool, record: Record) -> None:
+    """Record step h's true and measured costs in episode k; ``entered``: a forbidden state was entered."""
+    broken = entered
+    for j in range(measured.shape[0]):
+        room = record.bounds[h, j] - truth[row, j]
+        if truth[row, j] > record.thresholds[h, j]:
+            broken = True
+        else:  # a cost that exceeds its bound by rounding only keeps it
+            room = max(room, 0.0)
+        record.margins[k, j] = min(record.margins[k, j], room)
+        record.highest[k, j] = max(record.highest[k, j], measured[j])
+    if broken:
+        record.violations[k] += 1
+
+
 @compiled
 def roll(
     graph: Graph,
@@ -168,10 +156,10 @@ def roll(
     offsets, pair_ptr, successor, reward, cost_rows, transition_rows, last_rows = steps
     begins, cumulative, costs, last_costs, scales, shared_scales, shared, kind = truth
     policy, value, learns, cost_state, value_state, planned_costs, planned_values, threshold = learning
-    starts, bounds, thresholds, rewards, violations, margins, highest = record
+    starts, rewards = record.starts, record.rewards
     edges_of, costs_of = trace
     traced, n_steps = edges_of.shape[0] > 0, offsets.shape[0] - 1
-    measured = np.empty(bounds.shape[1])
+    measured = np.empty(record.bounds.shape[1])
     some_shared = shared_scales.any()
     for k in range(first, last):
         state = starts[k]
@@ -194,7 +182,7 @@ def roll(
             after = successor[offsets[h, SUCCESSORS] + edge]
             entered = banned[offsets[h + 1, STATES] + after]
             measure(costs, row, scales, shared, kind, noise, measured)
-            note(k, h, costs, row, measured, bounds, thresholds, violations, margins, highest, entered)
+            note(k, h, costs, row, measured, entered, record)
             total += reward[offsets[h, REWARDS] + pair]
             if traced:
                 edges_of[k - first, h] = edge
@@ -207,7 +195,7 @@ def roll(
         total += last_reward[state]
         if last_has_cost[state]:
             measure(last_costs, state, scales, shared, kind, noise, measured)
-            note(k, n_steps, last_costs, state, measured, bounds, thresholds, violations, margins, highest, False)
+            note(k, n_steps, last_costs, state, measured, False, record)
             if traced:
                 costs_of[k - first, n_steps] = measured
             if learns:
