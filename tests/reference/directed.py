@@ -243,10 +243,11 @@ class DirectedReference(Reference):
                         told.append(float(x @ inverse[h] @ z) ** 2 / ((1.0 + u) * width) if width > 0.0 else 0.0)
         score = {key: sum(told) / max(1, len(told)) for key, told in every.items()}
         most, most_alone = max(score.values(), default=0.0), max(alone.values(), default=0.0)
-        self.doubtful |= abs(most - 0.01 * most_alone) < 1e-9 or 0.0 < most_alone < 1e-9
+        least = min(0.1, max(0.01, self.episodes_ended / 1e5)) * most_alone
+        self.doubtful |= abs(most - least) < 1e-9 or 0.0 < most_alone < 1e-9
         if most_alone <= 0.0:
             return {}
-        if most < 0.01 * most_alone:
+        if most < least:
             self.undirected_plans += 1
             return {key: one / most_alone for key, one in alone.items()}
         self.directed_plans += 1

@@ -41,7 +41,7 @@ def test_directed_exploration_opens_what_bonuses_leave_closed(name: str, seed: i
         assert run.gap[-1] == pytest.approx(GAPS[name])
 
 
-def one_state(actions: dict[str, tuple[float, list[float]]], slopes: list[float]) -> sf.World:
+def one_state(actions: dict[str, tuple[float, list[float]]], slopes: list[float], noise: float = 0.1) -> sf.World:
     """One decision in one state; by action reward and features beside the anchor's. The first is the fallback."""
     problem = sf.Problem.from_functions(
         horizon=2,
@@ -54,7 +54,7 @@ def one_state(actions: dict[str, tuple[float, list[float]]], slopes: list[float]
         terminal_reward=lambda s: 0.0,
         fallback=lambda h, s: next(iter(actions)),
         anchor=lambda h: ([1.0] + [0.0] * len(slopes), 0.2),
-        limits=sf.Limit("strain", bound=0.6, noise=0.1, norm=1.0),
+        limits=sf.Limit("strain", bound=0.6, noise=noise, norm=1.0),
         transition_norm=1.0,
     )
     return sf.World(problem, transition=[1.0], cost=[0.2, *slopes])
@@ -90,6 +90,26 @@ def test_a_hope_out_of_reach_hides_no_other(seed: int) -> None:
         assert run.plan.certified(0, "start", "good")
         assert run.plan.directed is None or (run.plan.directed.shares.aim[0] == -1).all()  # undirected
         assert (run.value[EPISODES // 2 :] == 0.8).mean() > 0.8
+
+
+@pytest.mark.statistical
+def test_a_hope_close_to_its_limit_hides_no_other_for_long(seed: int) -> None:
+    """`best` costs 0.6005 where 0.6 is allowed: `trial` narrows its bound for ever, and cannot tell. Twenty plays of
+    `other` certify `good`, which is worth almost as much."""
+    actions = {
+        "idle": (0.5, [0.0, 0.0]),
+        "trial": (0.2, [0.3, 0.0]),
+        "other": (0.2, [0.0, 0.3]),
+        "good": (0.9, [0.0, 0.9]),
+        "best": (1.0, [0.9, 0.0]),
+    }
+    for run in runs(one_state(actions, [0.445, 0.3], noise=0.04), seed):
+        assert run.plan is not None
+        assert run.plan.certified(0, "start", "good")
+        assert (run.value[-EPISODES // 4 :] == 0.9).mean() > 0.8
+        assert run.plan.hopeful(0, "start", "best")
+        assert not run.plan.certified(0, "start", "best")
+        assert not run.violations.any()
 
 
 def waiting_room(chance: float) -> sf.World:

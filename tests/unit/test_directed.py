@@ -10,7 +10,7 @@ import pytest
 
 import surefoot as sf
 from surefoot.errors import InvalidInput
-from surefoot.plan.directed import Waited
+from surefoot.plan.directed import Waited, useful
 from tests.alike import assert_same_run, differences, plan_record
 from tests.studies import Plant, go_on, opener
 
@@ -104,6 +104,10 @@ def test_plans_are_due_by_time_while_there_is_a_gap() -> None:
     assert due is not None
     assert 95 + (due - 1 - 100) < 10 * math.sqrt(due - 1)
     assert 95 + (due - 100) >= 10 * math.sqrt(due)
+
+
+def test_what_is_hoped_for_longer_has_to_be_told_more_of() -> None:
+    assert [useful(k) for k in (0, 1000, 5000, 10_000, 10**9)] == pytest.approx([0.01, 0.01, 0.05, 0.1, 0.1])
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ from surefoot.model.rules import check_flag
 from surefoot.plan import directed
 from surefoot.plan.certify import Certified
 from surefoot.plan.confidence import cost_confidence, refuse_tiny, value_confidence
-from surefoot.plan.directed import HEAVY, Directed, Explored, Waited, weighed
+from surefoot.plan.directed import HEAVY, Directed, Explored, Waited, useful, weighed
 from surefoot.plan.explore import bonuses, future_uncertainty, pair_uncertainty, slacks, terminal_uncertainty
 from surefoot.plan.hope import Hope, hope
 from surefoot.plan.mapped import Mapped
@@ -272,7 +272,7 @@ class LsviNew(LookAhead):
         if not (hoped.gap > 0 and self._waited.may_explore(self.episodes, options.budget)):
             return None
         ridge = sorted(options.ridges)[len(options.ridges) // 2]
-        return by.shares(problem, self.costs, certified, hoped, ridge, self._slack)
+        return by.shares(problem, self.costs, certified, hoped, ridge, self._slack, useful(self.episodes))
 
     def _due_at(self) -> int | None:
         return self._waited.due_at(self.replan_growth, self.options.budget)

@@ -15,8 +15,9 @@ r + ω · share (Dinkelbach). ω is at least ``FLOOR`` times the number of episo
 bonus would hide the way to what lies behind it; transitions are learned from V_ω/(1 + ω), which is at most R_h anyway.
 If this is the greedy policy of V after all, and ω is below ``HEAVY``, the plan does not count as exploring.
 
-**Undirected.** If nothing that can be played tells much about any target (the largest score is below ``USEFUL`` of the
-largest u/(1+u)), the score is u/(1+u) itself: certifying something else may open the way.
+**Undirected.** If nothing that can be played tells much about any target (the largest score is below :func:`useful` of
+the largest u/(1+u)), the score is u/(1+u) itself: certifying something else may open the way. What has been asked for
+longer has to tell more: a hope close to its limit takes very long to tell, and may hide one that is told soon.
 
 **When to stop.** What nothing can be learned about stays hopeful for ever. So of the first k episodes at most
 ``budget``·√k are played differently from V's greedy policy.
@@ -50,10 +51,10 @@ from surefoot.plan.segments import segment_max
 from surefoot.plan.values import Values, most_to_come, optimistic_values, without_q
 
 MOST_TARGETS = 32
-FLOOR = 1e-5  #: of ω, per episode: next to nothing for a long time, and in the end enough for the regret theorem
+FLOOR = 1e-5  #: per episode, of ω and of what is useful: next to nothing for a long time, and in the end enough
 MOST = 1e3  #: of ω, per step: if this is too little for V̄, what is hoped for is hardly ever met
 HEAVY = 8.0  #: from this ω on values are mostly about information, even if they lead to the same actions
-USEFUL = 0.01  #: scores below this share of the largest possible one point nowhere
+USEFUL = (0.01, 0.1)  #: scores below this share of the largest possible one point nowhere, at first and in the end
 
 
 @dataclass(frozen=True)
@@ -199,20 +200,21 @@ def shares(
     hoped: Hope,
     ridge: float,
     slack: FloatArray,
+    least: float,
 ) -> Shares | None:
     """How much each cost row that certified pairs reach tells about the targets; None if no row tells anything."""
     graph = problem.graph
     targets = _targets(hoped, certified, reached_by(graph, hoped.best.action), slack)
     seen = seen_from(hoped.problem, data, targets, ridge)
-    return shares_of(problem, certified, seen, targets)
+    return shares_of(problem, certified, seen, targets, least)
 
 
 def shares_of(
-    problem: Problem, certified: Certified, seen: Sequence[Sequence[RowView]], targets: Targets
+    problem: Problem, certified: Certified, seen: Sequence[Sequence[RowView]], targets: Targets, least: float
 ) -> Shares | None:
     """The same for given targets."""
     told = _told_by_step(problem, reached(problem.graph, certified.pairs), seen)
-    scale = share_scale(_largest(each.score for each in told), _largest(each.alone for each in told))
+    scale = share_scale(_largest(each.score for each in told), _largest(each.alone for each in told), least)
     if scale is None:
         return None
     sizes = (*(layer.n_rows for layer in problem.graph.layers), problem.graph.terminal.n_states)
@@ -277,11 +279,16 @@ class ShareScale(NamedTuple):
     undirected: bool  # the score is u/(1+u)
 
 
-def share_scale(most: float, alone: float) -> ShareScale | None:
-    """From the largest score and the largest u/(1+u); None if no row tells anything."""
+def useful(episodes: int) -> float:
+    """The least share of the largest u/(1+u) that a score must have to point anywhere."""
+    return min(max(USEFUL[0], FLOOR * episodes), USEFUL[1])
+
+
+def share_scale(most: float, alone: float, least: float) -> ShareScale | None:
+    """From the largest score and the largest u/(1+u); ``least``: :func:`useful`. None if no row tells anything."""
     if not alone > 0:
         return None
-    return ShareScale(alone, True) if most < USEFUL * alone else ShareScale(most, False)
+    return ShareScale(alone, True) if most < least * alone else ShareScale(most, False)
 
 
 def feature_table(problem: Problem, h: int) -> Features | None:

@@ -87,6 +87,7 @@ class Blockwise:
         hoped: Hope,
         ridge: float,
         slack: FloatArray,
+        least: float,
     ) -> Told | None:
         """As :func:`surefoot.plan.directed.shares`, with the shares left where they are."""
         graph, bounds = problem.graph, hoped.bounds
@@ -108,14 +109,15 @@ class Blockwise:
         answers = self.team.ask("score", [(seen,)] * len(self.team.members))
         ends = directed.told_by(graph.terminal.cost_features, np.flatnonzero(certified_here), seen[-1])
         at_the_end = float(ends.score.max(initial=0.0)), float(ends.alone.max(initial=0.0))
-        scale = directed.share_scale(*(max(column) for column in zip(at_the_end, *answers, strict=True)))
+        most, alone = (max(column) for column in zip(at_the_end, *answers, strict=True))
+        scale = directed.share_scale(most, alone, least)
         if scale is None:
             return None
         last_share = np.zeros(graph.terminal.n_states)
         last_share[ends.rows] = (ends.alone if scale.undirected else ends.score) / scale.most
 
         def every() -> Shares:
-            shares = directed.shares_of(problem, certified, seen, targets)
+            shares = directed.shares_of(problem, certified, seen, targets, least)
             assert shares is not None
             return shares
 
