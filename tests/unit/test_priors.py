@@ -50,6 +50,13 @@ def test_before_data_a_cost_lies_where_its_prior_says() -> None:
     assert plan.certified(0, "s", "half") is (0.2 + 0.4 * 0.6 + 0.2 <= 0.7)
 
 
+@pytest.mark.parametrize("norm", [None, 0.7])
+def test_a_truth_outside_the_prior_is_called_so_however_long_it_is(norm: float | None) -> None:
+    problem = press(limit(norm=norm))
+    with pytest.raises(InvalidInput, match=r"outside the prior: step 0, limit 'strain', 'pressure': 5.0, declared"):
+        sf.World(problem, transition=[1.0], cost=[0.1, 5.0, 0.4])
+
+
 def test_a_norm_beside_a_prior_joins_the_minimum() -> None:
     alone, both = (sf.LsviNew(press(limit(**more))).plan for more in ({}, {"norm": 0.6}))
     length = float(np.linalg.norm(ROWS["full"]))

@@ -317,6 +317,12 @@ def test_with_several_starts_a_run_is_summed_up_by_means(action: str, closed: fl
     assert max(line.high) <= run.best_value + 1e-9  # as its caption says: nothing was broken
 
 
+def test_a_problem_is_no_world() -> None:
+    problem = certified_world(0).problem
+    with pytest.raises(InvalidInput, match="a run needs a World: a Problem"):
+        sf.run(sf.LsviNew(problem), problem, 1, 0)  # type: ignore[call-overload]
+
+
 def test_a_start_may_be_called_none(seed: int) -> None:
     world = hand_world(
         {(0, "s"): {"a": (0.5, {"t": (1.0, 0.0)})}, (0, None): {"a": (1.0, {"t": (1.0, 0.0)})}},

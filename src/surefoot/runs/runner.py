@@ -7,6 +7,7 @@ from typing import cast, overload
 
 from surefoot.agents.agent import Agent
 from surefoot.agents.plant_agent import PlantAgent
+from surefoot.checks import of_kind
 from surefoot.errors import InvalidInput
 from surefoot.model.plant.simulation import Simulation
 from surefoot.runs.plants import Controller, PlantRun, run_plant
@@ -101,6 +102,7 @@ def run(
     if not isinstance(agent, Agent):
         fix = "A PlantAgent, and any controller, is run on plant.simulate(step)."
         raise InvalidInput("a world is played by an agent", got=f"a {type(agent).__name__}", fix=fix)
+    of_kind(world, World, "a run needs a World", "A Problem has no truth: sf.World(problem, transition=…, cost=…) has.")
     session = Session(agent, world, episodes, seed)
     session.call(on_plan, on_episode)
     return session.play(compiled, progress, checkpoint, checkpoint_every)

@@ -44,8 +44,8 @@ def cost_parameters(problem: Problem, given: ArrayLike) -> FloatArray:
     norms = [
         (f", limit {limit.name!r}", prior.norm) for limit, prior in zip(problem.limits, problem.priors, strict=True)
     ]
-    _norms("cost parameters", used, norms, "the limit's norm")
     _within_priors(problem, used)
+    _norms("cost parameters", used, norms, "the limit's norm")
     if problem.stationary_costs:
         _equal_rows("cost parameters", used, "stationary_costs")
     return freeze(gamma)
