@@ -106,7 +106,7 @@ def test_a_journal_cut_at_every_byte_is_a_prefix_and_goes_on(told: Path) -> None
         assert disk.data == b"".join(whole[:kept])
         book.append("abort", ABORT)
         assert disk.data.startswith(b"".join(whole[:kept]))
-        assert journals.scan(path, disk).records == kept + 1
+        assert journals.scan(path, disk).end.records == kept + 1
 
 
 def test_a_study_cut_anywhere_is_as_it_was_then_and_goes_on(told: Path, tmp_path: Path, seed: int) -> None:
@@ -149,7 +149,7 @@ def test_a_flipped_bit_at_every_byte_is_seen(told: Path, seed: int) -> None:
             continue
         assert scan.torn
         assert at >= last
-        assert scan.records == len(whole) - 1
+        assert scan.end.records == len(whole) - 1
 
 
 @given(st.binary(max_size=300), st.integers(0, 4))
@@ -164,8 +164,8 @@ def test_any_bytes_are_read_or_refused(data: bytes, n: int) -> None:
         scan = journals.scan(Path("nowhere"), Memory(head + data))
     except UnreadableFile:
         return
-    assert scan.records >= n
-    assert bool(scan.torn) == (len(head + data) > scan.size)
+    assert scan.end.records >= n
+    assert bool(scan.torn) == (len(head + data) > scan.end.size)
 
 
 def mutations(record: records.Record, data: st.DataObject) -> records.Record:
