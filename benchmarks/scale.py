@@ -1,17 +1,13 @@
 """A plan of a problem larger than memory: its time against reading the bytes, under a limit that the system enforces.
 
 A backward sweep needs V of all states of the next step: so it must read a table that steps share once for each of them.
-A plan is compared with reading as often, and nothing else, all that a step has: features and graph. What does not fit
-in memory comes from the disk every time. So that this is measured, and not the system's cache of files,
+A plan is compared with reading as often, and nothing else, all that a step has: features and graph. Both read the
+disk, past the system's cache of files, as they do where a problem is larger than half of the memory; what came from the
+disk is counted, as the system counts it. Then both are timed on files that the system has in its cache, where a plan is
+bound by arithmetic. Threads are numba's (NUMBA_NUM_THREADS), and the readers'.
 
-    --left BYTES    another process holds all memory but so much; what is left is less than the problem has
-    otherwise       the problem is dropped from memory before every sweep over it and before every reading
-
-What came from the disk is counted, as the system counts it. Without ``--left``, plan and reading are timed from memory
-as well, where a plan is bound by arithmetic. Threads are numba's (NUMBA_NUM_THREADS), and a reader's.
-
-python -m benchmarks.scale [--triplets 2e7] [--limit 4e9] [--left 6e9] [--folder DIR | --problem DIR] [--memory]
-                           [--workers 4]
+python -m benchmarks.scale [--triplets 2e7] [--limit 4e9] [--folder DIR | --problem DIR] [--rounds 3] [--no-cache]
+                           [--memory] [--workers 4]
 
 A problem of so many triplets a step, 16 features in float32, is written block by block. A process of its own, which
 may have no more than the limit in memory of its own (``RLIMIT_DATA``: mapped files do not count, all else does), maps
@@ -23,18 +19,15 @@ must be the same bit for bit.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import hashlib
 import json
-import mmap
 import os
 import resource
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -45,12 +38,13 @@ import numpy as np
 
 import surefoot as sf
 from surefoot import clusters
-from surefoot.plan import mapped as mapped_plans
+from surefoot.estimate.row_bounds import BLOCK
 from surefoot.plan.blockwise.team import Cost
+from surefoot.storage import read_ahead
 from surefoot.storage.read_ahead import ReadAhead
 
 DIM, ACTIONS, BRANCHES, HORIZON = 16, 2, 5, 4
-BLOCK = 1 << 20
+ROWS = 1 << 20  # that are written at a time
 EPISODES = 30
 
 
@@ -60,8 +54,8 @@ def build(folder: Path, triplets: int) -> Path:
     triplets, rng = states * ACTIONS * BRANCHES, np.random.default_rng(0)
     x = np.memmap(folder / "x.raw", np.float32, "w+", shape=(triplets, DIM))
     following = np.memmap(folder / "s.raw", np.int32, "w+", shape=(triplets,))
-    for first in range(0, triplets, BLOCK):
-        end = min(triplets, first + BLOCK)
+    for first in range(0, triplets, ROWS):
+        end = min(triplets, first + ROWS)
         rows = rng.random((end - first, DIM), np.float32) - np.float32(0.5)
         rows[:, 0] = 1.0
         rows *= (rng.uniform(0.3, 1.0, (end - first, 1)) / np.linalg.norm(rows, axis=1, keepdims=True)).astype("f4")
@@ -88,7 +82,7 @@ def build(folder: Path, triplets: int) -> Path:
     return path
 
 
-def measure(path: Path, limit: float, mapped: bool, workers: int, rounds: int, dropped: bool) -> dict[str, Any]:
+def measure(path: Path, limit: float, mapped: bool, workers: int, rounds: int, cache: bool) -> dict[str, Any]:
     """In this process, with this limit: load, learn a little, plan; on so many workers, unless there are none.
 
     Of several rounds the quickest is told: others use the machine, too."""
@@ -112,10 +106,10 @@ def measure(path: Path, limit: float, mapped: bool, workers: int, rounds: int, d
     print(f"ready after {time.perf_counter() - began:.0f} s, {agent.plan}", file=sys.stderr, flush=True)
     layer, times = problem.graph.layers[0], dict[str, Any]()
     if mapped and not workers:
-        with no_cache(problem) if dropped else contextlib.nullcontext():
-            times["from_disk"] = against_reading(agent, rounds, dropped)
-        if dropped:
-            times["from_memory"] = against_reading(agent, rounds, False)
+        with mock.patch.object(read_ahead, "KEPT", 0.0):
+            times["from_disk"] = against_reading(agent, rounds)
+        if cache:
+            times["from_cache"] = against_reading(agent, rounds)
     else:
         times["plan"] = min((timed(agent.replan) for _ in range(rounds)), key=lambda one: one["seconds"])
     assert not agent.plan_failure, agent.plan_failure
@@ -142,13 +136,13 @@ def measure(path: Path, limit: float, mapped: bool, workers: int, rounds: int, d
     }
 
 
-def against_reading(agent: sf.LsviNew, rounds: int, dropped: bool) -> dict[str, Any]:
+def against_reading(agent: sf.LsviNew, rounds: int) -> dict[str, Any]:
     """A plan, and reading once and as often as a plan must all that the steps have."""
     steps, problem = HORIZON - 1, agent.problem
     work: dict[str, Callable[[], object]] = {
         "plan": agent.replan,
-        "read_once": lambda: read(problem, dropped),
-        f"read_{steps}_times": lambda: read(problem, dropped, steps),
+        "read_once": lambda: read(problem),
+        f"read_{steps}_times": lambda: read(problem, steps),
     }
     found = {name: list[dict[str, float]]() for name in work}
     for _ in range(rounds):
@@ -157,7 +151,6 @@ def against_reading(agent: sf.LsviNew, rounds: int, dropped: bool) -> dict[str, 
     best: dict[str, Any] = {name: min(each, key=lambda one: one["seconds"]) for name, each in found.items()}
     reading = best[f"read_{steps}_times"]
     best[f"plan_over_reading_{steps}_times"] = round(best["plan"]["seconds"] / reading["seconds"], 2)
-    best["cached_gb"] = round(_cached() / 1e9, 2)
     return best
 
 
@@ -173,71 +166,14 @@ def timed(work: Callable[[], object]) -> dict[str, float]:
     }
 
 
-def read(problem: sf.Problem, dropped: bool, times: int = 1) -> None:
+def read(problem: sf.Problem, times: int = 1) -> None:
     """All that a step has, so many times, and nothing else; as fast as files are read here."""
+    layer = problem.graph.layers[0]
     for _ in range(times):
-        if dropped:
-            drop(problem)
-        with ReadAhead(problem.graph.layers[0].arrays()) as reader:
-            reader.come_to(1.0)
-
-
-@contextmanager
-def no_cache(problem: sf.Problem) -> Iterator[None]:
-    """A context in which the system has none of the problem in memory when a walk over its features begins."""
-    tables = {id(layer.cost_features) for layer in problem.graph.layers}
-
-    class Dropping(ReadAhead):
-        def __init__(self, arrays: Iterable[Any], *only: Any) -> None:
-            found = list(arrays)
-            if not tables.isdisjoint(map(id, found)):
-                drop(problem)
-            super().__init__(found, *only)
-
-    with mock.patch.object(mapped_plans, "ReadAhead", Dropping):
-        yield
-
-
-@contextmanager
-def only(left: float | None) -> Iterator[None]:
-    """A context in which another process holds all memory but so many bytes; the first to go if others need it."""
-    if left is None:
-        yield
-        return
-    holding = subprocess.Popen([sys.executable, "-c", HOLD, str(int(left))], stdout=subprocess.PIPE, text=True)
-    assert holding.stdout is not None
-    try:
-        print(f"memory left: {int(holding.stdout.readline()) / 1e9:.1f} GB", flush=True)
-        yield
-        assert holding.poll() is None, "the memory was needed by others: nothing was measured"
-    finally:
-        holding.kill()
-        holding.wait()
-
-
-HOLD = """
-import mmap, sys, time
-open("/proc/self/oom_score_adj", "w").write("1000")
-def available():
-    return next(int(line.split()[1]) for line in open("/proc/meminfo") if line.startswith("MemAvailable")) << 10
-size = available() - int(sys.argv[1])
-held = mmap.mmap(-1, max(1, size), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-while held.tell() < size:
-    held.write(bytes([1]) * min(1 << 24, size - held.tell()))
-print(available(), flush=True)
-time.sleep(1e6)
-"""
-
-
-def drop(problem: sf.Problem) -> None:
-    """What is mapped of the problem leaves memory, as far as the system lets it."""
-    tables: dict[int, Any] = {id(x): x for x in problem.graph.arrays()}
-    for table in tables.values():
-        mapped = getattr(table, "_mmap", None)
-        if mapped is not None:
-            mapped.madvise(mmap.MADV_DONTNEED)  # pages that some process maps are not dropped
-            with open(table.filename, "rb") as file:
-                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        with ReadAhead(layer.arrays()) as reading:
+            for part in reading.parts(layer.cuts(BLOCK), lambda cut, read: layer.part(*cut, read)):
+                with part:
+                    pass
 
 
 def _from_disk() -> int:
@@ -246,12 +182,6 @@ def _from_disk() -> int:
         if line.startswith("read_bytes"):
             return int(line.split()[1])
     return 0
-
-
-def _cached() -> int:
-    """Bytes of files that the system has in memory, of all processes."""
-    known = dict(line.split()[:2] for line in Path("/proc/meminfo").read_text().splitlines())
-    return int(known["Cached:"]) - int(known["Shmem:"]) << 10
 
 
 def _told(cost: Cost) -> dict[str, float]:
@@ -270,18 +200,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--triplets", type=float, default=2e7)
     parser.add_argument("--limit", type=float, default=4e9, help="bytes of its own that the planning process may have")
-    parser.add_argument("--left", type=float, default=None, help="bytes of memory that all together may use")
     parser.add_argument("--folder", type=Path, default=None, help="where the problem is written, and removed again")
     parser.add_argument("--problem", type=Path, default=None, help="one that is there, to be used instead")
     parser.add_argument("--workers", type=int, default=0, help="plan on so many workers too, and compare")
     parser.add_argument("--memory", action="store_true", help="plan in memory too, and compare")
+    parser.add_argument("--no-cache", action="store_true", help="only from the disk")
     parser.add_argument("--rounds", type=int, default=3, help="how often plan and readings are timed")
     parser.add_argument("--child", type=Path, default=None, help=argparse.SUPPRESS)
     parser.add_argument("--mapped", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("--dropped", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.child is not None:
-        options = given.mapped, given.workers, given.rounds, given.dropped
+        options = given.mapped, given.workers, given.rounds, not given.no_cache
         print(json.dumps(measure(given.child, given.limit, *options)))
         return
     with tempfile.TemporaryDirectory(dir=given.folder) as folder:
@@ -289,7 +218,7 @@ def main() -> None:
         if path is None:
             path = build(Path(folder), int(given.triplets))
             print(f"built in {time.perf_counter() - began:.0f} s", flush=True)
-        ways = [["--mapped", "--limit", str(given.limit), *(["--dropped"] if given.left is None else [])]]
+        ways = [["--mapped", "--limit", str(given.limit), *(["--no-cache"] if given.no_cache else [])]]
         if given.memory:
             ways.append(["--limit", "1e12"])
         if given.workers:
@@ -306,8 +235,7 @@ def main() -> None:
                 str(given.rounds),
                 *words,
             ]
-            with only(given.left):
-                answer = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+            answer = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
             found.append(json.loads(answer.splitlines()[-1]))
             print(json.dumps(found[-1]), flush=True)
     assert len({each["digest"] for each in found}) == 1, "the plans differ"

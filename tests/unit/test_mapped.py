@@ -21,7 +21,9 @@ from surefoot.plan import kernels as sweeps
 from surefoot.plan import mapped as plan_of_mapped
 from surefoot.plan.hope import hope, worth_at_least
 from surefoot.storage.disk import FileLayer
+from surefoot.storage.read_ahead import ReadAhead
 from tests.irregular import assert_the_same_bits, irregular, learn
+from tests.sparse_worlds import sparse_twin
 
 WORLD = "rover/testing"
 
@@ -172,7 +174,12 @@ def test_a_table_is_read_once_for_each_step(
         expected(words[3], words[2][words[2] >= 0])
         of_worths(*words)
 
-    bounding, of_values, of_worths = kernels.bound, sweeps.values, sweeps.worths
+    def read(self: Any, x: Any, room: Any) -> Any:
+        note(x, 0, len(x))
+        return taken(self, x, room)
+
+    bounding, of_values, of_worths, taken = kernels.bound, sweeps.values, sweeps.worths, ReadAhead._read
+    monkeypatch.setattr(ReadAhead, "_read", read)
     monkeypatch.setattr(kernels, "bound", bounds)
     monkeypatch.setattr(sweeps, "values", values)
     monkeypatch.setattr(sweeps, "worths", worths)
@@ -204,20 +211,23 @@ def test_exploring_reads_again_only_what_differs(tmp_path: Path, seed: int, monk
     monkeypatch.setattr(row_bounds, "BLOCK", 24)
     monkeypatch.setattr(plan_of_mapped, "BLOCK", 8)
     monkeypatch.setattr(lsvi_new, "HEAVY", 0.0)
-    walk, parts = plan_of_mapped._walk, list[int]()
+    walk, parts = plan_of_mapped.Mapped._walk, list[int]()
 
-    def noted(layer: Any, rows: int, work: Any, states: Any = None) -> bool:
+    def noted(self: Any, layer: Any, rows: int, work: Any, states: Any = None) -> bool:
         found = list[slice]()
 
         def seen(*part: Any) -> Any:
             found.append(part[0])
             return work(*part)
 
-        fine = walk(layer, rows, seen, states)
-        parts.extend([] if states is None else [len(list(layer.cuts(rows))) - len(found)])
+        fine = walk(self, layer, rows, seen, states)
+        if states is not None:
+            assert all(states[[own.start, own.stop - 1]].all() for own in found)
+            assert sum(states[own].sum() for own in found) == states.sum()
+            parts.append(layer.n_states - sum(own.stop - own.start for own in found))
         return fine
 
-    monkeypatch.setattr(plan_of_mapped, "_walk", noted)
+    monkeypatch.setattr(plan_of_mapped.Mapped, "_walk", noted)
     problem = irregular(seed, one_table=True)
     agents = [sf.LsviNew(each, budget=1e6) for each in (problem, mapped(problem.save(tmp_path / "irregular.problem")))]
     plans = [learn(agent, 12, seed) for agent in agents]
@@ -283,6 +293,23 @@ def test_the_parts_of_a_layer_are_the_layer(seed: int) -> None:
                 assert np.array_equal(part.cost_features, layer.cost_features[rows])
                 assert np.array_equal(part.fallback >= 0, layer.fallback[states] >= 0)
             assert np.array_equal(np.concatenate([part.successor for *_, part in parts]), layer.successor)
+
+
+def test_every_array_of_a_part_is_read_into_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that work on it waits for no page, and dense or sparse it is the part."""
+    monkeypatch.setattr(seals, "COPIED", 0)
+    dense = sf.worlds.make(WORLD).problem
+    for i, problem in enumerate((dense, sparse_twin(dense))):
+        layer = sf.Problem.load(problem.save(tmp_path / f"{i}.problem"), mapped=True).graph.layers[1]
+        tables = [x for x in layer.arrays() if isinstance(x, np.memmap)]
+        with ReadAhead(layer.arrays()) as reading:
+            read = reading.parts(layer.cuts(40), lambda cut, read, layer=layer: layer.part(*cut, read))
+            for lent, whole in zip(read, layer.parts(40), strict=True):
+                with lent as found:
+                    assert found[:3] == whole[:3]
+                    for own, x in zip(found[3].arrays(), whole[3].arrays(), strict=True):
+                        assert np.array_equal(own, x)
+                        assert not any(np.may_share_memory(own, table) for table in tables)
 
 
 # ---------------------------------------------------------------- files that are not as they were

@@ -1,11 +1,13 @@
-"""Mapped arrays are read before they are wanted: all of them, not much too early, and the thread ends in every case."""
+"""Parts of mapped arrays are read before they are wanted: the same numbers, not much too early, and the threads end in
+every case."""
 
 from __future__ import annotations
 
 import os
 import threading
+import time
+from collections import deque
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,91 +15,86 @@ import numpy as np
 import pytest
 
 import surefoot as sf
+from surefoot.errors import UnreadableFile
 from surefoot.model import seals
 from surefoot.storage import read_ahead
-from surefoot.storage.read_ahead import AHEAD, ReadAhead
+from surefoot.storage.read_ahead import AHEAD, Read, ReadAhead, Room
 
-SIZES = 10_000, 3_001
+SIZES = 100_000, 30_001
+CUTS = [(first, first + 0.1) for first in np.arange(0.0, 1.0, 0.1)]
 
 
-@pytest.fixture
-def arrays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[np.memmap[Any, Any]]:
-    """Two of different size, the second one not from the first byte of its file."""
-    monkeypatch.setattr(read_ahead, "PIECE", 1000)
-    monkeypatch.setattr(read_ahead, "_BUFFER", 64)
+@pytest.fixture(params=["through the cache", "past it"])
+def arrays(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Two of different size and kind, the second one not from the first byte of its file."""
+    monkeypatch.setattr(read_ahead, "KEPT", 0.0 if request.param == "past it" else 1.0)
+    monkeypatch.setattr(read_ahead, "_PIECE", 1 << 12)
     files = []
-    for i, size in enumerate(SIZES):
-        (tmp_path / f"{i}.bin").write_bytes(bytes(size + 8 * i))
-        files.append(np.memmap(tmp_path / f"{i}.bin", np.uint8, "r", offset=8 * i))
+    for i, (size, kind) in enumerate(zip(SIZES, ("f8", "i4"), strict=True)):
+        numbers = np.arange(size + 3 * i).astype(kind)
+        numbers.tofile(tmp_path / f"{i}.bin")
+        files.append(np.memmap(tmp_path / f"{i}.bin", kind, "r", offset=12 * i))
     return files
 
 
-@pytest.fixture
-def reads(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int, int]]:
-    """(file, first, end) of what is read."""
-    seen, preadv = list[tuple[str, int, int]](), os.preadv
-
-    def noted(file: int, buffers: Any, at: int) -> int:
-        found = preadv(file, buffers, at)
-        seen.append((Path(os.readlink(f"/proc/self/fd/{file}")).name, at, at + found))
-        return found
-
-    monkeypatch.setattr(os, "preadv", noted)
-    return seen
+def of(arrays: list[Any], cut: tuple[float, float], read: Read) -> list[Any]:
+    """A part of each."""
+    return [read(x[int(cut[0] * len(x)) : int(cut[1] * len(x))]) for x in arrays]
 
 
 def readers() -> Iterator[threading.Thread]:
     return (thread for thread in threading.enumerate() if thread.name.startswith("read-ahead"))
 
 
-def test_every_byte_once_and_in_order(arrays: list[Any], reads: list[tuple[str, int, int]]) -> None:
-    part = arrays[0][100:]  # of a mapping
-    with ReadAhead([part, arrays[1], part, np.ones(5)]) as reader:
-        for share in np.linspace(0.0, 1.0, 40):
-            reader.come_to(float(share))
-    for name, first, end in (("0.bin", 100, SIZES[0]), ("1.bin", 8, SIZES[1] + 8)):
-        own = [(begin, stop) for file, begin, stop in reads if file == name]
-        assert own[0][0] == first
-        assert own[-1][1] == end
-        assert all(one[1] == two[0] for one, two in pairwise(own))
+def test_the_same_numbers_in_order_and_in_the_same_memory(arrays: list[Any]) -> None:
+    held, rooms = [arrays[0][100:], arrays[1], np.ones(5)], deque[Room]()
+    for _ in range(2):
+        with ReadAhead([*held, arrays[0]], rooms) as reading:
+            parts = reading.parts(CUTS, lambda cut, read: (cut, of(held, cut, read)))
+            for i, part in enumerate(parts):
+                with part as (cut, found):
+                    assert cut == CUTS[i]
+                    for own, x in zip(found, of(held, cut, np.asarray), strict=True):
+                        assert own.dtype == x.dtype
+                        assert np.array_equal(own, x)
+                    assert np.shares_memory(held[2], found[2]) == (len(found[2]) > 0)  # which lies in memory
+        assert len(rooms) <= 2 + AHEAD
+    assert not any(own.flags.writeable for own in found[:2])
 
 
-def test_no_more_than_some_pieces_early(arrays: list[Any], reads: list[tuple[str, int, int]]) -> None:
-    with ReadAhead(arrays) as reader:
-        reader.come_to(0.25)  # of ten pieces, the third is wanted
-    assert 2500 <= max(end for name, _, end in reads if name == "0.bin") <= 1000 * (3 + AHEAD)
-
-
-def test_shares_that_are_wanted_and_nothing_else(arrays: list[Any], reads: list[tuple[str, int, int]]) -> None:
-    with ReadAhead(arrays, [(0.1, 0.15), (0.15, 0.2), (0.6, 0.9)]) as reader:
-        reader.come_to(0.0)
-        for end in (0.15, 0.2, 0.9):
-            reader.come_to(end)
-            assert max(stop for name, _, stop in reads if name == "0.bin") >= end * SIZES[0]
-    for name, begin, size in (("0.bin", 0, SIZES[0]), ("1.bin", 8, SIZES[1])):
-        found = np.zeros(begin + size, np.int64)
-        for file, first, end in reads:
-            found[first:end] += file == name
-        wanted = np.zeros(begin + size, np.int64)
-        for share, to in ((0.1, 0.2), (0.6, 0.9)):
-            wanted[begin + int(share * size) : begin + int(to * size)] = 1
-        assert np.array_equal(found, wanted)
+def test_no_more_than_some_parts_early(arrays: list[Any]) -> None:
+    made = list[int]()
+    with ReadAhead(arrays) as reading:
+        parts = reading.parts(range(100), lambda cut, read: made.append(cut))
+        for i in range(10):
+            next(parts)
+            time.sleep(0.01)
+            assert i < len(made) <= i + 1 + AHEAD
 
 
 @pytest.mark.parametrize("end", [ValueError, KeyboardInterrupt])
-def test_the_thread_ends_with_the_work(end: type[BaseException], arrays: list[Any]) -> None:
+def test_the_threads_end_with_the_work(end: type[BaseException], arrays: list[Any]) -> None:
     files = len(os.listdir("/proc/self/fd"))
 
     def work() -> None:
-        with ReadAhead(arrays) as reader:
-            reader.come_to(0.1)
-            assert len(list(readers())) == 1
+        with ReadAhead(arrays) as reading:
+            next(reading.parts(CUTS, lambda cut, read: of(arrays, cut, read)))
+            assert list(readers())
             raise end
 
     with pytest.raises(end):
         work()
     assert not list(readers())
     assert len(os.listdir("/proc/self/fd")) == files
+
+
+def test_a_file_that_is_cut(arrays: list[Any], tmp_path: Path) -> None:
+    with ReadAhead(arrays) as reading:
+        parts = reading.parts(CUTS, lambda cut, read: of(arrays, cut, read))
+        next(parts)
+        os.truncate(tmp_path / "0.bin", 400_000)
+        with pytest.raises(UnreadableFile, match=r"shorter than it was when it was mapped: .*0\.bin"):
+            list(parts)
 
 
 def test_a_plan_whose_file_is_cut_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,9 +105,9 @@ def test_a_plan_whose_file_is_cut_meanwhile(tmp_path: Path, monkeypatch: pytest.
     before, opened = agent.plan, read_ahead._opened
     path = max(folder.glob("*.bin"), key=lambda path: path.stat().st_size)
 
-    def cut(array: Any) -> Any:
+    def cut(array: Any, large: bool) -> Any:
         os.truncate(path, 8)
-        return opened(array)
+        return opened(array, large)
 
     monkeypatch.setattr(read_ahead, "_opened", cut)
     agent.replan()

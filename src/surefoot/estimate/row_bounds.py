@@ -69,15 +69,17 @@ class RowBounds:
         fine = True
         for first in range(0, self.shape[0], self.block):
             expect(self._x, first + self.block, first + 2 * self.block)
-            fine &= self.look_at(slice(first, min(self.shape[0], first + self.block)), rounding)
+            rows = slice(first, min(self.shape[0], first + self.block))
+            fine &= self.look_at(rows, self._x[rows], rounding)
         return fine
 
-    def look_at(self, rows: slice, rounding: FloatArray) -> bool:
-        """Likewise of some rows, unless all was well with them before; several threads may look at different rows."""
+    def look_at(self, rows: slice, x: Features, rounding: FloatArray) -> bool:
+        """Likewise of some rows, which are x, unless all was well with them before; several threads may look at
+        different rows."""
         verdicts = self._verdicts[:, rows]
         if verdicts.all():
             return True
-        both = self._bounding(self._x[rows])
+        both = self._bounding(x)
         fine = possible(*both, rounding)
         if fine:
             _judge(*both, self._limits, verdicts)

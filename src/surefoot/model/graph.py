@@ -19,8 +19,8 @@ Layers may share array objects; whatever depends on a shared array is computed a
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, TypeVar
 
@@ -163,27 +163,30 @@ class Layer:
             yield first, end
             first = end
 
-    def part(self, first: int, end: int) -> tuple[slice, slice, slice, Layer]:
+    def part(
+        self, first: int, end: int, read: Callable[[NDArray[Any]], NDArray[Any]] = np.asarray
+    ) -> tuple[slice, slice, slice, Layer]:
         """The numbers of states first … end-1, of their pairs and of their cost rows; and the layer of these states
-        alone, whose pairs, edges and rows are numbered from 0."""
+        alone, whose pairs, edges and rows are numbered from 0. ``read``: how its arrays come into memory."""
+        cut = partial(_cut, read)
         pairs = slice(int(self.state_ptr[first]), int(self.state_ptr[end]))
         edges, rows = (slice(int(p[pairs.start]), int(p[pairs.stop])) for p in (self.pair_ptr, self.row_ptr))
-        pair_ptr = _cut(self.pair_ptr, slice(pairs.start, pairs.stop + 1)) - edges.start
-        cost_features = _cut(self.cost_features, rows)
+        pair_ptr = cut(self.pair_ptr, slice(pairs.start, pairs.stop + 1)) - edges.start
+        cost_features = cut(self.cost_features, rows)
         shared = self.transition_features is self.cost_features
-        fallback, row_ptr = _cut(self.fallback, slice(first, end)), pair_ptr
+        fallback, row_ptr = cut(self.fallback, slice(first, end)), pair_ptr
         if not self.per_triplet:
-            row_ptr = _cut(self.row_ptr, slice(pairs.start, pairs.stop + 1)) - rows.start
+            row_ptr = cut(self.row_ptr, slice(pairs.start, pairs.stop + 1)) - rows.start
         part = Layer(
-            state_ptr=_cut(self.state_ptr, slice(first, end + 1)) - pairs.start,
+            state_ptr=cut(self.state_ptr, slice(first, end + 1)) - pairs.start,
             pair_ptr=pair_ptr,
-            successor=_cut(self.successor, edges),
-            reward=_cut(self.reward, pairs),
+            successor=cut(self.successor, edges),
+            reward=cut(self.reward, pairs),
             cost_features=cost_features,
-            transition_features=cost_features if shared else _cut(self.transition_features, edges),
+            transition_features=cost_features if shared else cut(self.transition_features, edges),
             fallback=np.where(fallback == NO_ACTION, NO_ACTION, fallback - pairs.start),
             row_ptr=row_ptr,
-            forbidden=_cut(self.forbidden, slice(first, end)),
+            forbidden=cut(self.forbidden, slice(first, end)),
         )
         return slice(first, end), pairs, rows, part
 
@@ -209,9 +212,12 @@ def _begin(pointer: IntArray, state_ptr: IntArray, state: int) -> int:
     return int(pointer[state_ptr[state]])
 
 
-def _cut(table: Any, part: slice) -> Any:
+def _cut(read: Callable[[NDArray[Any]], NDArray[Any]], table: Any, part: slice) -> Any:
     """Some rows; of a mapped array as a plain one, since numpy is slow to slice a mapping."""
-    return table[part] if isinstance(table, SparseRows) else np.asarray(table)[part]
+    if isinstance(table, SparseRows):
+        rows = table[part]
+        return replace(rows, columns=read(rows.columns), values=read(rows.values))
+    return read(np.asarray(table)[part])
 
 
 @dataclass(frozen=True, eq=False)

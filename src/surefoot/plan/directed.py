@@ -191,6 +191,7 @@ def weighed(
             weight = max(least, weight / 2.0)
         else:
             return weight, found
+        del found  # of a large problem there is no room for two
 
 
 def shares(

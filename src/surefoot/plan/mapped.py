@@ -12,12 +12,12 @@ that has a bonus: parts of the table without such a pair are not read again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from surefoot.estimate.costs import CostBounds, CostData, bound_costs
 from surefoot.estimate.ellipsoids import CostConfidence
@@ -42,7 +42,7 @@ from surefoot.plan.hope import (
     least_worth,
 )
 from surefoot.plan.values import Values, most_to_come, optimistic_values, step_values, without_q
-from surefoot.storage.read_ahead import ReadAhead
+from surefoot.storage.read_ahead import Lent, ReadAhead, Room
 from surefoot.threads import in_ranges, on_threads
 
 
@@ -55,6 +55,7 @@ class Mapped:
         self._steps = list[Backward]()
         self._low = list[FloatArray]()
         self._last: NextStates | None = None
+        self._rooms = deque[Room]()
 
     def bound_costs(self, data: CostData, confidence: CostConfidence, values: Sequence[ValueEllipsoid]) -> CostBounds:
         """Step 1. Rows are looked at where Steps 2 and 3 need them, in the hope that none contradicts another."""
@@ -83,14 +84,14 @@ class Mapped:
         both = table.rows
 
         def work(own: slice, its: slice, rows: slice, part: Layer) -> bool:
-            if not both.look_at(rows, rounding):
+            if not both.look_at(rows, part.cost_features, rounding):
                 return False
             certified = certified_by(part, both.kept(UPPER, rows, limits), ahead.certified)
             hopeful = certified_by(part, both.kept(LOWER, rows, limits), ahead.hopeful)
             result.put(own, its, backward(part, certified, hopeful, ahead, self._known[h], cap, alike))
             return True
 
-        return _walk(layer, both.block, work)
+        return self._walk(layer, both.block, work)
 
     def hope(self, bounds: CostBounds) -> tuple[Certified, Hope]:
         """Steps 2 and 3, and what may still be had."""
@@ -137,17 +138,42 @@ class Mapped:
         last = sure.value[-1]
         if last_bonus.any():
             last = np.where(allowed.states[-1], ends + last_bonus, 0.0)
-        steps = [_OfStates(last, ends, np.empty(0, np.int64), last != sure.value[-1])]
-        for h in reversed(range(len(graph.layers))):
-            layer, pairs, ahead = graph.layers[h], allowed.pairs[h], steps[0]
-            here = _OfStates.copied(sure.value[h], self._low[h], sure.action[h])
-            affected = _affected(layer, bonus[h], pairs, ahead.differs)
-            affected |= here.value >= most[h]  # which is no limit here
+        steps, before = [_OfStates(last, ends, np.empty(0, np.int64), last != sure.value[-1])], list[_Low]()
+        try:
+            for h in reversed(range(len(graph.layers))):
+                layer, pairs, ahead = graph.layers[h], allowed.pairs[h], steps[0]
+                here = _OfStates.beside(sure.value[h], self._low[h], sure.action[h])
+                affected = _affected(layer, bonus[h], pairs, ahead.differs)
+                affected |= here.value >= most[h]  # which is no limit here
 
-            _walk(layer, BLOCK, partial(_explore, here, pairs, bonus[h], known[h], caps[h], ahead), affected)
-            steps.insert(0, here)
-        value, low, action, _ = zip(*steps, strict=True)
-        return without_q(graph, Values((), tuple(bonus), value, action[:-1], low[0]))
+                work = partial(_explore, here, before, pairs, bonus[h], known[h], caps[h], ahead)
+                self._walk(layer, BLOCK, work, affected)
+                steps.insert(0, here)
+            value, _, action, _ = zip(*steps, strict=True)
+            return without_q(graph, Values((), tuple(bonus), value, action[:-1], steps[0].low.copy()))
+        finally:
+            for low, own, was in before:  # another ω begins from V again
+                low[own] = was
+
+    def _walk(self, layer: Layer, rows: int, work: Callable[..., object], states: BoolArray | None = None) -> bool:
+        """``work`` of its parts (as :meth:`Layer.part` gives them), or of what they have of these states, on threads;
+        the next ones are read from the disk meanwhile. → False once it has said so."""
+        cuts = layer.cuts(rows) if states is None else _around(states, layer.cuts(rows))
+
+        def of(part: Lent[Any]) -> object:
+            with part as found:
+                return work(*found)
+
+        with ReadAhead(layer.arrays(), self._rooms) as reading:
+            return on_threads(reading.parts(cuts, lambda cut, read: layer.part(*cut, read)), of)
+
+
+def _around(states: BoolArray, cuts: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Of each cut, what lies between the first and the last of these states."""
+    for first, end in cuts:
+        own = np.flatnonzero(states[first:end])
+        if len(own):
+            yield first + int(own[0]), first + int(own[-1]) + 1
 
 
 class _OfStates(NamedTuple):
@@ -159,20 +185,28 @@ class _OfStates(NamedTuple):
     differs: BoolArray  # from V, or what that is worth at least
 
     @staticmethod
-    def copied(*of_v: NDArray[Any]) -> _OfStates:
-        """V, what it is worth at least, and its policy."""
-        value, low, action = (np.empty_like(x) for x in of_v)
+    def beside(of_v: FloatArray, low: FloatArray, policy: IntArray) -> _OfStates:
+        """Copies of V and its policy; what that is worth at least is written over, and put back in the end."""
+        value, action = np.empty_like(of_v), np.empty_like(policy)
 
         def some(first: int, end: int) -> None:
-            for new, old in zip((value, low, action), of_v, strict=True):
-                new[first:end] = old[first:end]
+            value[first:end], action[first:end] = of_v[first:end], policy[first:end]
 
         in_ranges(len(value), len(value) >= sweeps.WORTH_THREADS, some)
         return _OfStates(value, low, action, np.zeros(len(value), bool))
 
 
+class _Low(NamedTuple):
+    """What was known of the worth of some states before it was written over."""
+
+    low: FloatArray
+    own: slice
+    was: FloatArray
+
+
 def _explore(
     here: _OfStates,  # as V; written
+    before: list[_Low],  # likewise
     pairs: BoolArray,  # (N,)
     bonus: FloatArray,  # (N,)
     known: ValueEllipsoid,
@@ -187,6 +221,7 @@ def _explore(
     value, action = step_values(part, pairs[its], bonus[its], known, cap, ahead.value)[1:]
     low = least_worth(part, action, known, ahead.low)
     here.differs[own] = (value != here.value[own]) | (low != here.low[own])
+    before.append(_Low(here.low, own, here.low[own].copy()))
     here.value[own], here.low[own], here.action[own] = value, low, in_the_step(action, its.start)
 
 
@@ -196,20 +231,3 @@ def _affected(layer: Layer, bonus: FloatArray, pairs: BoolArray, following: Bool
     graph = map(sealed, (layer.state_ptr, layer.pair_ptr, layer.successor))
     sweeps.led_to(layer.n_edges, *graph, bonus, sealed(pairs), following, states)
     return states
-
-
-def _walk(layer: Layer, rows: int, work: Callable[..., object], states: BoolArray | None = None) -> bool:
-    """``work`` of its parts (as :meth:`Layer.part` gives them), or of those with one of these states, on threads; the
-    next ones are read from the disk meanwhile. → False once it has said so."""
-    n, cuts, shares = layer.n_states, layer.cuts(rows), [(0.0, 1.0)]
-    if states is not None:
-        own = [(first, end) for first, end in cuts if states[first:end].any()]
-        cuts, shares = iter(own), [(first / n, end / n) for first, end in own]
-
-    def read() -> Iterator[tuple[int, int]]:
-        for first, end in cuts:
-            reader.come_to(end / n)
-            yield first, end
-
-    with ReadAhead(layer.arrays(), shares) as reader:
-        return on_threads(read(), lambda cut: work(*layer.part(*cut)))

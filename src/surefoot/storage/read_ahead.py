@@ -1,100 +1,176 @@
-"""Mapped arrays are read from the disk before they are wanted, so that disk and processor work at the same time.
+"""Parts of mapped arrays are read from the disk before they are wanted: disk and processor work at the same time.
 
-A thread reads the files, into a buffer that nobody looks at: then the system has these pages in memory when the mapping
-is used. It does so by ordinary reading, in large pieces, which beats asking for pages of the mapping: the system keeps
-such pages together in large ones, and compiled code need not let other threads of Python run in between. And a file
-that was cut meanwhile is an error here; by its mapping it would end the process.
+Threads read each part into memory that an earlier part no longer needs. What works on it meets no page that is still to
+come, and a file that was cut meanwhile is an error here; by its mapping it would end the process. Arrays that together
+are more than half of the machine's memory are read past the system's cache of files, which could not keep them until
+they are wanted again: to make room in it takes the processor longer than all that is done with what is read.
 """
 
 from __future__ import annotations
 
-import math
 import mmap
 import os
-from bisect import bisect_left
+from bisect import bisect_right
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from itertools import pairwise
-from operator import itemgetter
-from typing import Any, NamedTuple
+from contextlib import suppress
+from itertools import islice
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.errors import UnreadableFile
 
-PIECE = 1 << 24  #: bytes of the largest array that are read at a time
-AHEAD = 3  #: pieces that are read beyond what is wanted now
+KEPT = 0.5  #: of the machine's memory: arrays that together are larger are read past the cache
+THREADS = 2  #: one reads what is small while the other one waits for the disk
+AHEAD = 8  #: parts that are read beyond those that are worked on
 
-_BUFFER = 1 << 18  # small enough to stay in the cache
+_PIECE = 1 << 21  # bytes: a large page
+_PAGE = 1 << 12  # what is read past the cache begins and ends with one, in the file and in memory
+_PAST_THE_CACHE = getattr(os, "O_DIRECT", 0)
+
+Cut = TypeVar("Cut")
+Part = TypeVar("Part")
+Array = NDArray[Any]
+Read = Callable[[Array], Array]
+"""An array, or some of one → the same numbers in memory."""
 
 
 class _Mapped(NamedTuple):
-    """Where an array lies in its file."""
+    """Where an array lies, in memory and in its file."""
 
-    file: int
-    name: str
-    first: int
+    address: int
     size: int
+    file: int
+    at: int
+    name: str
+
+
+class Room:
+    """Memory for the arrays of a part, in large pages where there are such: a disk writes into few of these faster than
+    into many small ones."""
+
+    def __init__(self) -> None:
+        self._pieces = list[mmap.mmap]()
+        self._piece = self._used = 0
+
+    def of(self, size: int) -> memoryview:
+        """For one more array."""
+        if self._used and self._used + size > len(self._pieces[self._piece]):
+            self._piece, self._used = self._piece + 1, 0
+        if self._piece == len(self._pieces):
+            self._pieces.append(_memory(size))
+        elif self._used + size > len(self._pieces[self._piece]):
+            self._pieces[self._piece] = _memory(size)
+        first, self._used = self._used, self._used + size
+        return memoryview(self._pieces[self._piece])[first : self._used]
+
+    def clear(self) -> None:
+        self._piece = self._used = 0
+
+
+def _memory(size: int) -> mmap.mmap:
+    size = -(-size // _PIECE) * _PIECE
+    if not hasattr(mmap, "MADV_HUGEPAGE"):
+        return mmap.mmap(-1, size)
+    memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    with suppress(OSError):
+        memory.madvise(mmap.MADV_HUGEPAGE)
+    return memory
+
+
+class Lent(Generic[Part]):
+    """A part; a context, at the end of which its memory is used again."""
+
+    def __init__(self, part: Part, room: Room, rooms: deque[Room]) -> None:
+        self._part, self._room, self._rooms = part, room, rooms
+
+    def __enter__(self) -> Part:
+        return self._part
+
+    def __exit__(self, *_: object) -> None:
+        self._room.clear()
+        self._rooms.append(self._room)
 
 
 class ReadAhead:
-    """Reads some arrays from their first byte to their last while somebody walks over them; a context, at the end of
-    which the thread is gone and the files are closed. Arrays in memory are left alone."""
+    """Reads parts of some arrays; a context, at the end of which its threads are gone and the files are closed. Arrays
+    in memory are left alone."""
 
-    def __init__(self, arrays: Iterable[NDArray[Any]], only: Iterable[tuple[float, float]] = ((0.0, 1.0),)) -> None:
-        """``only``: the shares of every array that will be wanted, from … to, rising."""
+    def __init__(self, arrays: Iterable[Array], rooms: deque[Room] | None = None) -> None:
+        """``rooms``: memory that others have used before, and will."""
         self._arrays = {id(x): x for x in arrays if getattr(x, "_mmap", None) is not None and x.nbytes}.values()
+        self._rooms = deque[Room]() if rooms is None else rooms
         self._mapped: list[_Mapped] = []
-        self._only, self._pieces = only, list[tuple[float, float]]()
-        self._asked = self._there = 0
-        self._under_way = deque[Future[None]]()
-        self._thread = ThreadPoolExecutor(1, "read-ahead")
+        self._threads = ThreadPoolExecutor(THREADS, "read-ahead")
 
     def __enter__(self) -> ReadAhead:
         if hasattr(os, "preadv"):  # without it the system reads when a page is wanted
+            memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+            large = sum(x.nbytes for x in self._arrays) > KEPT * memory
             try:
                 for x in self._arrays:
-                    self._mapped.append(_opened(x))
+                    self._mapped.append(_opened(x, large))
             except OSError:
                 self.__exit__()  # those before it
                 raise
-            most = max((each.size for each in self._mapped), default=0)
-            for first, end in self._only:
-                n = math.ceil((end - first) * most / PIECE)
-                cuts = [*(first + (end - first) * i / n for i in range(n)), end]
-                self._pieces += pairwise(cuts)
+            self._mapped.sort()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._thread.shutdown(cancel_futures=True)
+        self._threads.shutdown(cancel_futures=True)
         for each in self._mapped:
             os.close(each.file)
 
-    def come_to(self, share: float) -> None:
-        """The work needs this share of every array now, and the next soon."""
-        now = bisect_left(self._pieces, share, key=itemgetter(0))
-        while self._asked < min(len(self._pieces), now + AHEAD):
-            self._under_way.append(self._thread.submit(self._read, *self._pieces[self._asked]))
-            self._asked += 1
-        while self._there < now:
-            self._under_way.popleft().result()
-            self._there += 1
+    def parts(self, cuts: Iterable[Cut], part: Callable[[Cut, Read], Part]) -> Iterator[Lent[Part]]:
+        """``part(cut, read)`` of every cut, in their order, made on threads that are some parts ahead."""
+        under_way, waiting = deque[Future[Lent[Part]]](), iter(cuts)
 
-    def _read(self, begin: float, stop: float) -> None:
-        buffer = memoryview(bytearray(_BUFFER))
-        for file, name, first, size in self._mapped:
-            at, end = (first + int(size * share) for share in (begin, stop))
-            while at < end:
-                whole, rest = divmod(end - at, _BUFFER)
-                found = os.preadv(file, [*[buffer] * whole, buffer[:rest]], at)
-                if not found:
-                    raise UnreadableFile("the file is shorter than it was when it was mapped", where=name)
-                at += found
+        def lent(cut: Cut) -> Lent[Part]:
+            try:
+                room = self._rooms.pop()
+            except IndexError:
+                room = Room()
+            found = part(cut, lambda x: self._read(x, room))
+            return Lent(found, room, self._rooms)
+
+        while True:
+            under_way.extend(self._threads.submit(lent, cut) for cut in islice(waiting, 1 + AHEAD - len(under_way)))
+            if not under_way:
+                return
+            yield under_way.popleft().result()
+
+    def _read(self, x: Array, room: Room) -> Array:
+        address = x.ctypes.data
+        place = bisect_right(self._mapped, address, key=_address) - 1
+        if place < 0 or not x.nbytes or address >= self._mapped[place].address + self._mapped[place].size:
+            return x
+        of = self._mapped[place]
+        first = of.at + address - of.address
+        begin, end = first - first % _PAGE, first + x.nbytes
+        memory, at = room.of(-(-(end - begin) // _PAGE) * _PAGE), begin
+        while at < end:
+            found = os.preadv(of.file, [memory[at - begin :]], at)
+            if not found or (found % _PAGE and at + found < end):  # no file ends there but one that was cut
+                raise UnreadableFile("the file is shorter than it was when it was mapped", where=of.name)
+            at += found
+        numbers = np.frombuffer(memory, x.dtype, x.size, first - begin).reshape(x.shape)
+        numbers.flags.writeable = False
+        return numbers
 
 
-def _opened(array: Any) -> _Mapped:
+def _address(of: _Mapped) -> int:
+    return of.address
+
+
+def _opened(array: Any, large: bool) -> _Mapped:
     begin = array.offset - array.offset % mmap.ALLOCATIONGRANULARITY  # of the mapping, of which the array may be a part
-    first = begin + array.ctypes.data - np.frombuffer(array._mmap, np.uint8).ctypes.data
-    return _Mapped(os.open(array.filename, os.O_RDONLY), str(array.filename), first, array.nbytes)
+    address = array.ctypes.data
+    first = begin + address - np.frombuffer(array._mmap, np.uint8).ctypes.data
+    try:
+        file = os.open(array.filename, os.O_RDONLY | (_PAST_THE_CACHE if large else 0))
+    except OSError:
+        file = os.open(array.filename, os.O_RDONLY)  # not every file system can do so
+    return _Mapped(address, array.nbytes, file, first, str(array.filename))
