@@ -14,8 +14,8 @@ from surefoot.audits import epoch as audit_epoch
 from surefoot.audits.audit import audit
 from surefoot.audits.bounds import Data
 from surefoot.estimate.costs import CostData
+from tests.answered import uneven
 from tests.studies import Calm, Quick, fingerprint, records_of
-from tests.unit.test_study_answers import uneven
 
 SNAPSHOTS = ("after", "before", "none")  # of those that a killed study finds: made since the answer, earlier ones, none
 

@@ -13,7 +13,7 @@ import pytest
 import surefoot as sf
 from surefoot.audits.audit import audit
 from surefoot.errors import InvalidInput
-from tests.answered import anchored, left_support, promise_of_the_next_offer, waits
+from tests.answered import anchored, left_support, promise_of_the_next_offer, uneven, waits
 from tests.audited import clean
 from tests.forgery import forge
 from tests.studies import Calm, Plant, Quick, fingerprint, go_on, kettle, lines_of, records_of
@@ -41,24 +41,6 @@ def test_a_support_that_holds_the_transition_brings_the_promise_back(opened: Any
     study.close()
     assert fingerprint(opened()) == state
     assert clean(path).promise == f"every step since record {n} (wider support)"
-
-
-def uneven(reach: int) -> sf.Problem:
-    """Intervals of other widths: whoever adds rows changes what their ridges would be multiplied by."""
-    return sf.Problem.from_functions(
-        horizon=2,
-        start=0,
-        actions=lambda h, s: ["stay", "go"],
-        successors=lambda h, s, a: [0] if a == "stay" else list(range(reach)),
-        reward=lambda h, s, a: 0.5 if a == "go" else 0.0,
-        cost_features=lambda h, s, a, s2: [1.0, s2 / 2],
-        transition_features=lambda h, s, a, s2: [1.0 if a == "stay" else 0.5 * (s2 < 2)],
-        fallback=lambda h, s: "stay",
-        limits=[
-            sf.Limit("strain", bound=0.9, noise=0.1, prior=[(0, 0.4), (0, 2.0)]),
-            sf.Limit("heat", bound=2.0, noise=0.1, norm=1.0),
-        ],
-    )
 
 
 def test_data_survive_a_wider_support_with_a_prior(path: Path) -> None:
