@@ -129,7 +129,9 @@ class Remedies:
         self.problem, self.graph = problem, problem.graph
         self.bounds, self.widths = problem.bounds, known.width
         self.known = known
-        self.upper = [*bounds.upper, _last_upper(problem, bounds)]
+        last = bounds.terminal_upper
+        nothing = np.full((self.graph.terminal.n_states, len(problem.limits)), -np.inf)
+        self.upper = [*bounds.upper, nothing if last is None else last]
         self._over = [upper > bound for upper, bound in zip(self.upper, self.bounds, strict=True)]
         keys = [(id(fixed), bound.tobytes()) for fixed, bound in zip(known.fixed, self.bounds, strict=True)]
         self._roofs = made_once(keys, self._roof)
@@ -149,11 +151,12 @@ class Remedies:
         return None if found == np.inf else max([found, *lowest])
 
     def _roof(self, h: int) -> FloatArray:
-        """(rows, m) the largest widths with which each cost row of a step keeps the limits."""
-        size = self.known.size[h]
-        return _largest_widths(
-            self.bounds[h] - self.known.fixed[h], np.where(size > 0.0, size + self.known.rounding[h], 0.0)
-        )
+        """(rows, m) the largest widths with which each cost row of a step keeps the limits: ∞ where it costs nothing
+        and there is room, −∞ where there is none."""
+        size, room = self.known.size[h], self.bounds[h] - self.known.fixed[h]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            roof = np.maximum(room, 0.0) / (size + self.known.rounding[h])
+        return np.where(room < 0.0, -np.inf, np.where(size == 0.0, np.inf, roof))
 
     def largest_width(self, j: int) -> float | None:
         """The largest L_j, or factor on a prior's half-widths, with everything else unchanged; None if none that the
@@ -194,20 +197,6 @@ class Remedies:
             np.where(over.sum(axis=1) > over[:, j], np.inf, score)
             for over, score in zip(self._over, scores, strict=True)
         ]
-
-
-def _largest_widths(room: FloatArray, size: FloatArray) -> FloatArray:
-    """(rows, m) the largest L with L·size ≤ room: ∞ if size is 0 and there is room, −∞ if there is none."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        roof = np.maximum(room, 0.0) / size
-    result: FloatArray = np.where(room < 0.0, -np.inf, np.where(size == 0, np.inf, roof))
-    return result
-
-
-def _last_upper(problem: Problem, bounds: CostBounds) -> FloatArray:
-    if bounds.terminal_upper is None:
-        return np.full((problem.graph.terminal.n_states, len(problem.limits)), -np.inf)
-    return bounds.terminal_upper
 
 
 # --- the answer ---------------------------------------------------------------------------------------------

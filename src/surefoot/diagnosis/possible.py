@@ -136,7 +136,8 @@ def no_fallback(problem: Problem) -> NoFallback | None:
 def _least_weights(problem: Problem, j: int, x: FloatArray, bound: FloatArray, steps: Sequence[int]) -> Shortest:
     """The shortest γ of the prior with ⟨γ, x⟩ ≤ c̄ + ζ for all rows and ⟨γ, x⁰⟩ = c⁰ up to ζ and tolerances."""
     error, prior = problem.limits[j].misspecification, problem.priors[j]
-    equations, values = _known_weights(prior)
+    known = prior.width == 0.0  # 0 for features that the limit does not depend on
+    equations, values = [np.eye(len(known))[known]], [prior.centre[known]]
     conditions, least = _box(prior)
     given = {id(each): each for each in (problem.graph.anchors[h] for h in steps) if each is not None}
     for each in given.values():
@@ -151,12 +152,6 @@ def _least_weights(problem: Problem, j: int, x: FloatArray, bound: FloatArray, s
         np.vstack([*conditions, -x]),
         np.concatenate([*least, -bound - error]),
     )
-
-
-def _known_weights(prior: Prior) -> tuple[list[FloatArray], list[FloatArray]]:
-    """Coefficients that are known, 0 for features that the limit does not depend on: as equations."""
-    known = prior.width == 0.0
-    return [np.eye(len(known))[known]], [prior.centre[known]]
 
 
 def _box(prior: Prior) -> tuple[list[FloatArray], list[FloatArray]]:

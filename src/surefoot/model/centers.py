@@ -175,7 +175,7 @@ def _check_ends(layer: Layer, joined: BoolArray, edge_of: IntArray, x: FloatArra
         differ[both] = np.any(x[both] != costs[edge_of[both]], axis=1)
         rule = "at intensity 0 a ray has the cost features of its centre"
         refuse_first(differ, rule, partial(naming.at_edge, layer, h))
-    if layer.transition_features is costs:
+    if layer.shares_features:
         rule = "rays whose ends have different successors need transition features of their own"
         refuse_first(edge_of < 0, rule, partial(naming.at_edge, layer, h), "Give transition_features.")
 

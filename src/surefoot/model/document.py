@@ -21,7 +21,7 @@ from surefoot.model import checked
 from surefoot.model.anchors import Anchor
 from surefoot.model.centers import center_numbers
 from surefoot.model.features import Features
-from surefoot.model.graph import NO_ACTION, Beyond, Layer, LayeredGraph
+from surefoot.model.graph import NO_ACTION, Beyond, LayeredGraph
 from surefoot.model.labels import Label
 from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
@@ -74,7 +74,9 @@ def to_document(problem: Problem) -> Document:
             "reward": layer.reward,
             "cost_features": _table(layer.cost_features),
             "row_ptr": None if layer.per_triplet else layer.row_ptr,
-            "transition_features": _unless_same(layer),
+            "transition_features": None
+            if layer.transition_features is layer.cost_features
+            else _table(layer.transition_features),
             "fallback": np.where(layer.fallback == NO_ACTION, NO_ACTION, layer.fallback - layer.state_ptr[:-1]),
             "forbidden": layer.forbidden if layer.forbidden.any() else None,
         }
@@ -120,11 +122,6 @@ def _rays(graph: LayeredGraph) -> list[Document]:
 def _listed(value: object) -> object:
     """Tuples as lists, as files give them back."""
     return [_listed(entry) for entry in value] if isinstance(value, tuple) else value
-
-
-def _unless_same(layer: Layer) -> object:
-    """The transition features; None if they are the cost features themselves."""
-    return None if layer.transition_features is layer.cost_features else _table(layer.transition_features)
 
 
 def _table(features: Features | None) -> object:

@@ -79,6 +79,11 @@ class Layer:
         return self.row_ptr is self.pair_ptr
 
     @property
+    def shares_features(self) -> bool:
+        """True if the transition features are the cost features, as in the paper."""
+        return self.transition_features is self.cost_features
+
+    @property
     def several_rows(self) -> bool:
         """True if some pair has several cost rows: then a measured cost must come with its exact features."""
         return not self.per_triplet and self.n_rows > self.n_pairs
@@ -173,7 +178,6 @@ class Layer:
         edges, rows = (slice(int(p[pairs.start]), int(p[pairs.stop])) for p in (self.pair_ptr, self.row_ptr))
         pair_ptr = cut(self.pair_ptr, slice(pairs.start, pairs.stop + 1)) - edges.start
         cost_features = cut(self.cost_features, rows)
-        shared = self.transition_features is self.cost_features
         fallback, row_ptr = cut(self.fallback, slice(first, end)), pair_ptr
         if not self.per_triplet:
             row_ptr = cut(self.row_ptr, slice(pairs.start, pairs.stop + 1)) - rows.start
@@ -183,7 +187,7 @@ class Layer:
             successor=cut(self.successor, edges),
             reward=cut(self.reward, pairs),
             cost_features=cost_features,
-            transition_features=cost_features if shared else cut(self.transition_features, edges),
+            transition_features=cost_features if self.shares_features else cut(self.transition_features, edges),
             fallback=np.where(fallback == NO_ACTION, NO_ACTION, fallback - pairs.start),
             row_ptr=row_ptr,
             forbidden=cut(self.forbidden, slice(first, end)),
@@ -313,7 +317,7 @@ class LayeredGraph:
     @property
     def shared_features(self) -> bool:
         """True if the transition features are the cost features, as in the paper."""
-        return all(lay.transition_features is lay.cost_features for lay in self.layers)
+        return all(layer.shares_features for layer in self.layers)
 
     @cached_property
     def several_rows(self) -> bool:

@@ -70,11 +70,10 @@ def canonical(limit: Limit, dim: int, features: tuple[str, ...] | None) -> Limit
         own = [_column(name, dim, features, where) for name in limit.features]
     prior = None if limit.prior is None else _intervals(limit, own, dim, features, where)
     columns: list[Feature] = [i if features is None else features[i] for i in sorted(own)]
-    return replace(
-        limit,
-        prior=None if prior is None else tuple(prior[i] for i in sorted(own)),
-        features=None if len(own) == dim else tuple(columns),
-    )
+    intervals = None if prior is None else tuple(prior[i] for i in sorted(own))
+    if intervals is not None:
+        _check_prior(intervals, limit.norm, where)
+    return replace(limit, prior=intervals, features=None if len(own) == dim else tuple(columns))
 
 
 def resolved(limit: Limit, dim: int, features: tuple[str, ...] | None) -> Prior:
@@ -98,19 +97,16 @@ def resolved(limit: Limit, dim: int, features: tuple[str, ...] | None) -> Prior:
     return Prior(freeze(centre), freeze(width), length, True, norm, outer)
 
 
-def check_prior(limit: Limit) -> None:
+def _check_prior(prior: Sequence[Interval], norm: float | None, where: str) -> None:
     """The intervals are not too wide to compute with, and some γ in them keeps the norm."""
-    if not isinstance(limit.prior, tuple):
-        return
-    where = f"limit {limit.name!r}"
-    if not math.isfinite(math.hypot(*(max(abs(low), abs(high)) for low, high in limit.prior))):
+    if not math.isfinite(math.hypot(*(max(abs(low), abs(high)) for low, high in prior))):
         raise InvalidInput("a prior is too wide to compute with", where=where, fix="Measure this cost in other units.")
-    least = math.hypot(*(max(low, -high, 0.0) for low, high in limit.prior))
-    if limit.norm is not None and least > limit.norm * (1 + ANCHOR):
+    least = math.hypot(*(max(low, -high, 0.0) for low, high in prior))
+    if norm is not None and least > norm * (1 + ANCHOR):
         raise InvalidInput(
             "the prior is impossible under the norm",
             where=where,
-            got=f"every γ of the prior is at least {least!r} long, norm {limit.norm!r}",
+            got=f"every γ of the prior is at least {least!r} long, norm {norm!r}",
             fix="Raise the norm, or leave it out: the prior is enough.",
         )
 

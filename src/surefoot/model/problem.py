@@ -25,7 +25,7 @@ from surefoot.model.labels import Label
 from surefoot.model.limit import Limit
 from surefoot.model.naming import Labels, Naming, check_features
 from surefoot.model.outline import Declared, Outline
-from surefoot.model.priors import canonical, check_prior, with_step_bounds
+from surefoot.model.priors import canonical, with_step_bounds
 from surefoot.model.rays import Throttled
 from surefoot.model.reals import constant
 from surefoot.model.rules import (
@@ -253,8 +253,6 @@ class Problem(Growing, Throttled):
         check_layers(given, naming)
         layers, terminal = follow_fallback(given, naming)
         limits = tuple(canonical(limit, dim, naming.features) for limit in limits)
-        for limit in limits:
-            check_prior(limit)
         anchors: list[Anchors | None] = [None] * horizon
         if known.anchor is not None:
             for h in range(len(layers) + (terminal.cost_features is not None)):

@@ -144,7 +144,7 @@ def _group(graph: LayeredGraph, steps: list[int]) -> RayGroup:
         for many in zip(*((layer.n_pairs, layer.n_rows, layer.n_edges) for layer in layers), strict=True)
     )
     chances = None
-    if any(layer.transition_features is not layer.cost_features for layer in layers):
+    if not all(layer.shares_features for layer in layers):
         chances = Ends(_joined(e.transition_features for e in rays), _joined(y.transition_features for y in layers))
     costs = Ends(_joined(each.cost_features for each in rays), _joined(layer.cost_features for layer in layers))
     ray = _joined(each.center != NO_CENTER for each in rays)

@@ -15,7 +15,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from surefoot.errors import InvalidInput
 from surefoot.model.graph import NO_ACTION, FloatArray, Layer, LayeredGraph, Rays, freeze
@@ -64,7 +63,7 @@ def features_at(layer: Layer, rays: Rays, intensity: FloatArray) -> dict[str, An
     by_row, by_edge = (np.repeat(intensity, np.diff(pointer)) for pointer in (layer.row_ptr, layer.pair_ptr))
     reward = freeze(mixed((rays.reward(layer), layer.reward), intensity))
     x = phi = freeze(mixed((rays.cost_features, layer.cost_features), by_row))
-    if layer.transition_features is not layer.cost_features:
+    if not layer.shares_features:
         phi = freeze(mixed((rays.transition_features, layer.transition_features), by_edge))
     return {"reward": reward, "cost_features": x, "transition_features": phi}
 
@@ -101,29 +100,6 @@ def pair_at(layer: Layer, rays: Rays, pair: int, intensity: float) -> Layer:
         fallback=np.array([NO_ACTION]),
         forbidden=np.array([False]),
     )
-
-
-def intensities_of(graph: LayeredGraph, given: float | Sequence[NDArray[Any]]) -> Intensities:
-    """H-1 of (N,), checked: one number for all rays, or arrays as given; 1 for every action without an intensity."""
-    if isinstance(given, (int, float)) and not isinstance(given, bool):
-        if not 0.0 <= given <= 1.0:
-            raise InvalidInput("an intensity is between 0 and 1", got=repr(given))
-        known = {id(rays): freeze(np.where(rays.center == NO_CENTER, FULL, float(given))) for rays in graph.rays}
-        return tuple(known[id(rays)] for rays in graph.rays)
-    rows = [row for each in given if (row := reals(each)) is not None] if isinstance(given, (list, tuple)) else []
-    if not isinstance(given, (list, tuple)) or len(rows) < len(given):
-        fix = "Give one number for all rays, or an array of numbers for each step."
-        raise InvalidInput("intensities are numbers", got=shown(given), fix=fix)
-    sizes = [layer.n_pairs for layer in graph.layers]
-    if [row.shape for row in rows] != [(size,) for size in sizes]:
-        raise InvalidInput("intensities have the wrong shape", got=f"{[row.shape for row in rows]}, pairs are {sizes}")
-    for h, (row, rays) in enumerate(zip(rows, graph.rays, strict=True)):
-        fits = (row >= 0.0) & (row <= 1.0) & ((row == FULL) | (rays.center != NO_CENTER))  # not for a NaN
-        if not fits.all():
-            pair = int(np.flatnonzero(~fits)[0])
-            got = f"{float(row[pair])!r} for pair {pair}"
-            raise InvalidInput("an intensity is between 0 and 1, and 1 without a centre", where=f"step {h}", got=got)
-    return tuple(rows)
 
 
 class Throttled(Lookup):
@@ -178,4 +154,27 @@ class Throttled(Lookup):
 
     def intensities(self, given: float | Sequence[FloatArray]) -> Intensities:
         """H-1 of (N,), checked: one intensity for all rays, or arrays as given; 1 for actions without one."""
-        return intensities_of(self.graph, given)
+        graph = self.graph
+        if isinstance(given, (int, float)) and not isinstance(given, bool):
+            if not 0.0 <= given <= 1.0:
+                raise InvalidInput("an intensity is between 0 and 1", got=repr(given))
+            known = {id(rays): freeze(np.where(rays.center == NO_CENTER, FULL, float(given))) for rays in graph.rays}
+            return tuple(known[id(rays)] for rays in graph.rays)
+        rows = [row for each in given if (row := reals(each)) is not None] if isinstance(given, (list, tuple)) else []
+        if not isinstance(given, (list, tuple)) or len(rows) < len(given):
+            fix = "Give one number for all rays, or an array of numbers for each step."
+            raise InvalidInput("intensities are numbers", got=shown(given), fix=fix)
+        sizes = [layer.n_pairs for layer in graph.layers]
+        if [row.shape for row in rows] != [(size,) for size in sizes]:
+            got = f"{[row.shape for row in rows]}, pairs are {sizes}"
+            raise InvalidInput("intensities have the wrong shape", got=got)
+        for h, (row, rays) in enumerate(zip(rows, graph.rays, strict=True)):
+            fits = (row >= 0.0) & (row <= 1.0) & ((row == FULL) | (rays.center != NO_CENTER))  # False for a NaN
+            if not fits.all():
+                pair = int(np.flatnonzero(~fits)[0])
+                rule, got = (
+                    "an intensity is between 0 and 1, and 1 without a centre",
+                    f"{float(row[pair])!r} for pair {pair}",
+                )
+                raise InvalidInput(rule, where=f"step {h}", got=got)
+        return tuple(rows)

@@ -159,7 +159,6 @@ def _restrict(layer: Layer, keep: BoolArray, keep_next: BoolArray) -> Layer:
     pairs = np.repeat(keep, np.diff(layer.state_ptr))
     edges = np.repeat(pairs, np.diff(layer.pair_ptr))
     cost_features = freeze(layer.cost_features[np.repeat(pairs, np.diff(layer.row_ptr))])
-    shared = layer.transition_features is layer.cost_features
     fallback = layer.fallback[keep]
     pair_ptr = freeze(pointer_of(np.diff(layer.pair_ptr)[pairs]))
     return Layer(
@@ -168,7 +167,7 @@ def _restrict(layer: Layer, keep: BoolArray, keep_next: BoolArray) -> Layer:
         successor=freeze(_renumber(keep_next)[layer.successor[edges]].astype(layer.successor.dtype)),
         reward=freeze(layer.reward[pairs]),
         cost_features=cost_features,
-        transition_features=cost_features if shared else freeze(layer.transition_features[edges]),
+        transition_features=cost_features if layer.shares_features else freeze(layer.transition_features[edges]),
         fallback=freeze(np.where(fallback == NO_ACTION, NO_ACTION, _renumber(pairs)[fallback])),
         row_ptr=pair_ptr if layer.per_triplet else freeze(pointer_of(np.diff(layer.row_ptr)[pairs])),
         forbidden=freeze(layer.forbidden[keep]),

@@ -14,7 +14,7 @@ among cells of a grid) has its own coordinate, and 0 in all others.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import gymnasium
@@ -75,31 +75,20 @@ def coordinates(labels: Sequence[Label]) -> NDArray[np.float32]:
     usual = Counter(forms).most_common(1)[0][0]
     inside = [i for i, form in enumerate(forms) if form == usual]
     odd = [i for i, form in enumerate(forms) if form != usual]
-    columns: list[NDArray[np.float64]] = []
+    columns: list[tuple[list[int], Any]] = []  # the states that have a coordinate, and its values there
     for at, numeric in enumerate(usual):
         values = [parts[i][at] for i in inside]
-        found = [_stretched(values)] if numeric else _one_per_value(values)
-        columns += [_placed(column, inside, len(labels)) for column in found]
-    columns += [_placed(np.ones(1), [i], len(labels)) for i in odd]
-    return np.stack(columns, axis=1).astype(np.float32)
+        if numeric:
+            numbers = np.array(values, np.float64)
+            columns.append((inside, (numbers - numbers.min()) / (np.ptp(numbers) or 1.0)))
+        else:
+            columns += [(inside, [each == value for each in values]) for value in dict.fromkeys(values)]
+    columns += [([i], 1.0) for i in odd]
+    table = np.zeros((len(labels), len(columns)), np.float32)
+    for column, (rows, values) in enumerate(columns):
+        table[rows, column] = values
+    return table
 
 
 def _is_number(part: Label) -> bool:
     return isinstance(part, (int, float)) and not isinstance(part, bool)
-
-
-def _stretched(values: Sequence[Any]) -> NDArray[np.float64]:
-    numbers = np.array(values, np.float64)
-    width = numbers.max() - numbers.min()
-    stretched: NDArray[np.float64] = (numbers - numbers.min()) / (width or 1.0)
-    return stretched
-
-
-def _one_per_value(values: Sequence[Label]) -> list[NDArray[np.float64]]:
-    return [np.array([float(each == value) for each in values]) for value in dict.fromkeys(values)]
-
-
-def _placed(column: NDArray[np.float64], rows: Iterable[int], n: int) -> NDArray[np.float64]:
-    whole = np.zeros(n)
-    whole[list(rows)] = column
-    return whole

@@ -20,7 +20,6 @@ order and number of draws do not depend on the world's numbers. All three are su
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -54,14 +53,8 @@ class Sampler:
         self._noise = stream(seed, "noise")
         limits = world.problem.limits
         self._scales = [limit.noise for limit in limits]
-        self._shared = np.array([limit.episode_noise for limit in limits])
-        self.offsets = np.zeros(len(limits))  # of the episode under way
-        draws: dict[str, Callable[[float], float]] = {
-            "gaussian": self._gaussian,
-            "uniform": self._uniform,
-            "rademacher": self._rademacher,
-        }
-        self._draw = draws[world.noise]
+        self.shared_scales = np.array([limit.episode_noise for limit in limits])  #: (m,) of the offsets of an episode
+        self.offsets = np.zeros(len(limits))  #: of the episode under way
 
     def follow(self, world: World) -> None:
         """Continue with the same world at other intensities, or grown; the streams go on."""
@@ -69,8 +62,8 @@ class Sampler:
 
     def begin_episode(self) -> None:
         """Draw the offsets that all measurements of the next episode share, if any are declared."""
-        if self._shared.any():
-            self.offsets[:] = [self._draw(scale) for scale in self._shared.tolist()]
+        if self.shared_scales.any():
+            self.offsets[:] = [self._draw(scale) for scale in self.shared_scales.tolist()]
 
     def step(self, h: int, pair: int, intensity: float = FULL) -> int:
         """The edge that follows a pair of step h at an intensity; its state is ``layers[h].successor[edge]``."""
@@ -105,19 +98,13 @@ class Sampler:
         drawn = zip(truth.tolist(), self._scales, self.offsets.tolist(), strict=True)
         return np.array([c + self._draw(scale) + shared for c, scale, shared in drawn])
 
-    def _gaussian(self, scale: float) -> float:
-        return scale * float(self._noise.standard_normal())
-
-    def _uniform(self, scale: float) -> float:
-        return (2.0 * float(self._noise.random()) - 1.0) * ROOT_3 * scale
-
-    def _rademacher(self, scale: float) -> float:
-        return -scale if self._noise.random() < 0.5 else scale
-
-    @property
-    def shared_scales(self) -> FloatArray:
-        """(m,) the scales of the offsets that an episode's measurements share."""
-        return self._shared
+    def _draw(self, scale: float) -> float:
+        if self._world.noise == "gaussian":
+            return scale * float(self._noise.standard_normal())
+        u = float(self._noise.random())
+        if self._world.noise == "uniform":
+            return (2.0 * u - 1.0) * ROOT_3 * scale
+        return -scale if u < 0.5 else scale
 
     @property
     def generators(self) -> tuple[np.random.Generator, np.random.Generator]:

@@ -11,7 +11,6 @@ from itertools import product
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surefoot.checks import one_of
 from surefoot.errors import InvalidInput
 from surefoot.model.graph import FloatArray, freeze
 from surefoot.model.naming import feature_name
@@ -140,12 +139,6 @@ def beyond_declaration(problem: Problem, deviation: Sequence[FloatArray]) -> boo
     """True if some deviation exceeds its limit's declared misspecification."""
     allowed = np.array([limit.misspecification for limit in problem.limits]) + TRUTH * problem.cost_scales
     return any(bool((np.abs(values) > allowed).any()) for values in deviation)
-
-
-def check_noise(noise: str | None) -> str:
-    if noise is None:
-        return "gaussian"
-    return one_of("noise", NOISES, noise, "Choose from")
 
 
 def check_anchor_costs(problem: Problem, cost: FloatArray) -> None:

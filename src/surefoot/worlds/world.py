@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surefoot.checks import of_kind
+from surefoot.checks import of_kind, one_of
 from surefoot.errors import InvalidInput
 from surefoot.model.features import rows_equal_to, table_times
 from surefoot.model.graph import FloatArray
@@ -121,7 +121,7 @@ class World:
             cumulative=tables.cumulative_tables(problem.graph.layers, probabilities),
             costs=costs,
             terminal_costs=terminal_costs,
-            noise=checks.check_noise(noise),
+            noise=one_of("noise", checks.NOISES, "gaussian" if noise is None else noise, "Choose from"),
             misspecified_beyond_declaration=(extra is not None and checks.beyond_declaration(problem, extra)),
             at_zero=at_zero,
         )

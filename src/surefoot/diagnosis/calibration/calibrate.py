@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from surefoot.checks import of_kind, probability
 from surefoot.diagnosis.calibration import questions
-from surefoot.diagnosis.calibration.fits import Between, linear, orthonormal, repeats, squares, within
+from surefoot.diagnosis.calibration.fits import linear, orthonormal, repeats, squares, within
 from surefoot.diagnosis.calibration.measurements import (
     Log,
     Measurements,
@@ -145,31 +145,22 @@ def _limit(problem: Problem, data: Measurements, sample: Sample, j: int, alpha: 
         else tuple(Test(name, None, "there is no cost in the log") for name in NAMES)
     )
     accused = tuple(test.name for test in asked if test.p is not None and test.p < each)
-    bent = "linearity" in accused
+    bent, shared = "linearity" in accused, between if "episodes" in accused else None
+    white = scale if shared is None else Scale(shared.left, shared.freedom)  # the noise apart from an offset
+    apart = np.abs(sample.means.fitted(sample.y) - sample.features.fitted(sample.y))  # of transitions from the line
     return LimitCalibration(
         name=limit.name,
         declared=limit.noise,
-        noise=_white(scale, between, "episodes" in accused).above(1.0 - alpha / 2.0 / m),
+        noise=white.above(1.0 - alpha / 2.0 / m),
         least_noise=scale.below(1.0 - each),
         freedom=scale.freedom,
         by_repeats=sample.by_repeats,
         tests=asked,
         accused=accused,
-        episode_noise=questions.offset_above(between, each) if between and "episodes" in accused else None,
-        lack=_lack(sample) if bent else None,
+        episode_noise=None if shared is None else questions.offset_above(shared, each),
+        lack=float(apart.max(initial=0.0)) if bent else None,
         intervals=() if bent else _intervals(problem, data, sample, j, scale, alpha / 2.0 / m),
     )
-
-
-def _white(scale: Scale, between: Between | None, shared: bool) -> Scale:
-    """The noise apart from an offset, if one was found."""
-    return Scale(between.left, between.freedom) if shared and between is not None else scale
-
-
-def _lack(sample: Sample) -> float:
-    """The largest distance between the mean of a transition and the linear fit: an estimate."""
-    apart = np.abs(sample.means.fitted(sample.y) - sample.features.fitted(sample.y))
-    return float(apart.max(initial=0.0))
 
 
 # --- intervals for γ ----------------------------------------------------------------------------------------
@@ -200,7 +191,8 @@ def _intervals(
             if own.freedom < 1:
                 continue
             centre, half = estimates(x, y, own, share / (len(steps) * (width + 1)))
-            half = half + problem.limits[j].misspecification * error_reach(x)
+            # An error of 1 in every row moves a coefficient by at most the sum of its row of |X⁺|.
+            half = half + problem.limits[j].misspecification * np.abs(np.linalg.pinv(x, rcond=1e-9)).sum(axis=1)
             seen = tuple(int(h) for h in np.unique(data.step[rows]))
             found += [
                 Coefficient(seen, i, float(centre[i] - half[i]), float(centre[i] + half[i]))
@@ -219,12 +211,6 @@ def estimates(x: FloatArray, y: FloatArray, scale: Scale, share: float) -> tuple
     deviation = math.sqrt(scale.squares / scale.freedom)
     half = float(t.ppf(1.0 - share / 2.0, scale.freedom)) * deviation * np.linalg.norm(inverse, axis=1)
     return inverse @ y, np.where(determined, half, np.inf)
-
-
-def error_reach(x: FloatArray) -> FloatArray:
-    """(d,) how far an error of 1 in every row can move each coefficient: the sums of the rows of |X⁺|."""
-    reach: FloatArray = np.abs(np.linalg.pinv(x, rcond=1e-9)).sum(axis=1)
-    return reach
 
 
 def _residuals(limit: Limit, data: Measurements, sample: Sample) -> Residuals:

@@ -295,12 +295,21 @@ class Plant(Chooser):
     def document(self) -> dict[str, Any]:
         """What can be stored of the plant besides its problem, as plain JSON: everything except its functions."""
         return {
-            "state": {name: _said(edge) for name, edge in zip(self.cells.names, self.cells.edges, strict=True)},
-            "inputs": {"names": list(self.inputs.names), "values": [_plain(u) for u in self.inputs.values]},
+            "state": {
+                name: edge.document() if isinstance(edge, Endless) else edge.tolist()
+                for name, edge in zip(self.cells.names, self.cells.edges, strict=True)
+            },
+            "inputs": {
+                "names": list(self.inputs.names),
+                "values": [list(u) if isinstance(u, tuple) else u for u in self.inputs.values],
+            },
             **({"rays": True} if self.rays else {}),
             "start": [end.tolist() for end in self.start],
             "disturbance": self.reach.disturbance.tolist(),
-            "forbidden": [[_ends(range_) for range_ in self.cells.open_box(box)] for box in self.forbidden],
+            "forbidden": [
+                [[end if np.isfinite(end) else None for end in ends] for ends in self.cells.open_box(box)]
+                for box in self.forbidden
+            ],
         }
 
     def check(self, samples: int = 10_000, seed: int = 0) -> PlantCheck:
@@ -377,15 +386,3 @@ class Plant(Chooser):
             if numbers and (off := self._leaves(*map(int, numbers.groups()))):
                 got = f"{got}: {off}"
         return InvalidInput(error.rule, where=where, got=got, fix=fix)
-
-
-def _said(edge: Any) -> Any:
-    return edge.document() if isinstance(edge, Endless) else edge.tolist()
-
-
-def _plain(u: Any) -> Any:
-    return list(u) if isinstance(u, tuple) else u
-
-
-def _ends(range_: tuple[float, float]) -> list[float | None]:
-    return [end if np.isfinite(end) else None for end in range_]
