@@ -233,6 +233,7 @@ def test_no_fallback_data_beats_the_floor(number: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     known = before_data(problem)
     spans = fallback_spans(problem, known.families[0])
+    assert all(len(weights) == basis.directions for basis, weights in spans)  # else compiled code reads beyond them
     taught = inside(problem, known.families[0], spans)
     noise, norm = problem.limits[0].noise, problem.limits[0].norm
     agent = sf.LsviNew(problem, failure_probability=1e-6, replan_growth=1e9)

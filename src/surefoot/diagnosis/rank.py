@@ -154,7 +154,8 @@ class Triangles:
             spots, entries = spots + run.n * run.size, entries + stack.size
             kept.append((values > least).reshape(-1))
             bases.append(directions.transpose(0, 2, 1).reshape(-1))
-        weights = np.concatenate([*kept, [False]]).astype(np.float64)
+        rest = [] if self.blocks.whole else [[False]]  # of all blocks without rows
+        weights = np.concatenate([*kept, *rest]).astype(np.float64)
         return Basis(self.blocks, self.regression, spot, entry, np.concatenate(bases)), weights
 
 
