@@ -122,7 +122,8 @@ class Triangles:
         if not isinstance(x, SparseRows):
             for rows in slices(x):
                 z = np.asarray(x[rows], np.float64) if family is None else split(x[rows], family, known)[1]
-                _compress(self.stacks[0], np.zeros(len(z), np.int64), z)
+                whole = self.stacks[0]
+                whole[0] = np.linalg.qr(np.concatenate([whole[0], z]), mode="r")
             return
         nothing, width = np.zeros((1, x.dim)), np.ones(x.dim) if family is None else family.width
         both = (nothing, nothing) if known is None else (known.anchors, known.directions)
@@ -138,7 +139,7 @@ class Triangles:
 
     def singular_values(self) -> list[FloatArray]:
         """Per run (n, size), the largest first."""
-        return [stack[..., 0] if stack.shape[1] == 1 else _svd(stack)[0] for stack in self.stacks]
+        return [_svd(stack)[0] for stack in self.stacks]
 
     def spanned(self, least: float) -> tuple[Basis, FloatArray]:
         """An orthonormal basis of every block, and 1 for each direction in which rows are longer than ``least``."""
@@ -147,7 +148,7 @@ class Triangles:
         kept, bases = [], []
         spots = entries = 0
         for run, stack in zip(self.runs, self.stacks, strict=True):
-            values, directions = (stack[..., 0], np.ones_like(stack)) if run.size == 1 else _svd(stack)
+            values, directions = _svd(stack)
             own = run.first - self._first + np.arange(run.n)
             spot[own] = spots + np.arange(run.n) * run.size
             entry[own] = entries + np.arange(run.n) * run.size**2
@@ -167,6 +168,8 @@ def no_directions(blocks: Blocks, regression: int) -> Basis:
 
 def _svd(stack: FloatArray) -> tuple[FloatArray, FloatArray]:
     """(singular values (n, size), right singular vectors (n, size, size)), some matrices at a time."""
+    if stack.shape[1] == 1:
+        return np.abs(stack[..., 0]), np.ones_like(stack)
     step = max(1, _AT_ONCE // stack[0].size)
     parts = [np.linalg.svd(stack[i : i + step])[1:] for i in range(0, len(stack), step)]
     return np.concatenate([s for s, _ in parts]), np.concatenate([v for _, v in parts])
@@ -182,7 +185,7 @@ def _compress(stack: FloatArray, of: IntArray, z: FloatArray) -> None:
     of, z = of[order], z[order]
     counts = np.bincount(of, minlength=len(stack))
     turn = np.arange(len(of)) - (np.cumsum(counts) - counts)[of]  # a row's number within its block
-    height = max(4 * size, _AT_ONCE // (size * len(stack)))  # rows of a block that are taken together
+    height = 4 * size  # rows of a block that are taken together
     width = max(1, _AT_ONCE // ((size + height) * size))
     for first in range(0, int(turn.max()) + 1, height):
         due = np.flatnonzero((turn >= first) & (turn < first + height))
