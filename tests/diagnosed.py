@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import surefoot as sf
-from surefoot.model.graph import NO_ACTION
+from surefoot.model.layer import NO_ACTION
 
 HEAT = sf.Limit("heat", bound=1.0, noise=0.1, norm=1.0)
 Features = dict[Any, list[float]]

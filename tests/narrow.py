@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import surefoot as sf
-from surefoot.model.graph import freeze
+from surefoot.model.arrays import freeze
 from surefoot.model.sparse_rows import SparseRows
 
 

@@ -16,7 +16,7 @@ import pytest
 import surefoot as sf
 from surefoot.errors import InvalidInput, OutOfOrder, SurefootError, UnknownLabel
 from surefoot.estimate.update import FACTOR
-from surefoot.model.graph import NO_ACTION
+from surefoot.model.layer import NO_ACTION
 from tests.alike import same_state
 from tests.differential.compare import problem_of
 from tests.reference.generate import random_paper_tables, random_tables

@@ -9,7 +9,7 @@ import pytest
 import surefoot as sf
 from surefoot import worlds
 from surefoot.errors import InvalidInput
-from surefoot.model.graph import NO_ACTION
+from surefoot.model.layer import NO_ACTION
 from surefoot.worlds.registry import FAMILIES, WorldFamily
 from surefoot.worlds.world import World
 from tests.made_worlds import first_unsafe_entry

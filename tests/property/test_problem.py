@@ -11,8 +11,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from surefoot.errors import InvalidInput, UnknownLabel
-from surefoot.model.graph import NO_ACTION
 from surefoot.model.labels import same_label
+from surefoot.model.layer import NO_ACTION
 from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
 from surefoot.model.rules import MAX_HORIZON

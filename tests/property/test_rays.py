@@ -10,7 +10,8 @@ import pytest
 import surefoot as sf
 from surefoot.estimate.costs import CostBounds
 from surefoot.estimate.ellipsoids import CostEllipsoids
-from surefoot.model.graph import Anchors, FloatArray
+from surefoot.model.arrays import FloatArray
+from surefoot.model.graph import Anchors
 from surefoot.plan.ray_root_kernels import NOTHING
 from surefoot.plan.rays import open_rows
 

@@ -13,7 +13,7 @@ import surefoot as sf
 from surefoot.agents import registry, two_sets
 from surefoot.checks import check_options, options_of
 from surefoot.errors import InvalidInput
-from surefoot.model.graph import NO_ACTION
+from surefoot.model.layer import NO_ACTION
 from surefoot.plan.certify import Certified, certify, not_refuted
 from tests.hand_made import bounds_of, maze
 from tests.made_worlds import hand_world

@@ -17,8 +17,8 @@ from surefoot.agents.blocks import draws
 from surefoot.agents.blocks.place import Place, refuse_inside, start_of, under_way
 from surefoot.checks import of_kind
 from surefoot.errors import InvalidInput, OutOfOrder
+from surefoot.model.arrays import FloatArray, IntArray
 from surefoot.model.features import Features
-from surefoot.model.graph import FloatArray, IntArray
 from surefoot.model.growing import refuse_growing
 from surefoot.model.labels import Label
 from surefoot.model.measured import Cost, finite_cost, measured_features

@@ -9,7 +9,7 @@ from surefoot.agents.agent import Agent, Policy
 from surefoot.agents.blocks.baseline import Baseline
 from surefoot.errors import AssumptionBroken
 from surefoot.estimate.costs import CostBounds, CostData, bound_costs
-from surefoot.model.graph import NO_ACTION
+from surefoot.model.layer import NO_ACTION
 from surefoot.plan.certify import Certified, certify, fallback_only
 
 

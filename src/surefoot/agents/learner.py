@@ -22,9 +22,10 @@ from surefoot.estimate.ellipsoids import CostConfidence
 from surefoot.estimate.families import Family, families
 from surefoot.estimate.values import ValueConfidence, ValueData, ValueEllipsoid
 from surefoot.estimate.waiting import Waiting
+from surefoot.model.arrays import FloatArray, IntArray
 from surefoot.model.features import Features
-from surefoot.model.graph import NO_ACTION, FloatArray, IntArray, Layer
 from surefoot.model.growing import grown_as_saved, saved_growth
+from surefoot.model.layer import NO_ACTION, Layer
 from surefoot.model.measured import measured_features
 from surefoot.model.problem import Problem
 from surefoot.model.rays import Intensities, pair_at, refuse_rays

@@ -36,7 +36,8 @@ from surefoot.estimate.costs import CostBounds, bound_costs
 from surefoot.estimate.ellipsoids import MULTIPLIERS
 from surefoot.estimate.families import Family, with_ratios
 from surefoot.estimate.values import ValueEllipsoid
-from surefoot.model.graph import FloatArray, LayeredGraph
+from surefoot.model.arrays import FloatArray
+from surefoot.model.graph import LayeredGraph
 from surefoot.model.problem import Problem
 from surefoot.model.rules import check_flag
 from surefoot.plan import directed

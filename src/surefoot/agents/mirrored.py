@@ -22,7 +22,7 @@ from surefoot.checks import at_least, whole
 from surefoot.estimate.costs import CostBounds
 from surefoot.estimate.counts import bernstein
 from surefoot.estimate.weighted import WeightedData, by_edge, prefixed_arrays
-from surefoot.model.graph import FloatArray
+from surefoot.model.arrays import FloatArray
 from surefoot.model.problem import Problem
 from surefoot.plan.drawing import averaged, dual_step, mirror_step, most_actions, uniform
 from surefoot.plan.plan import Plan

@@ -15,8 +15,9 @@ from surefoot.checks import at_least, whole
 from surefoot.errors import InvalidInput
 from surefoot.estimate.costs import CostBounds
 from surefoot.estimate.values import ValueEllipsoid, expected_next_value
-from surefoot.model.graph import NO_ACTION, FloatArray, IntArray
+from surefoot.model.arrays import FloatArray, IntArray
 from surefoot.model.labels import Label, same_label
+from surefoot.model.layer import NO_ACTION
 from surefoot.model.problem import Problem
 from surefoot.plan.certify import Certified, certified_now
 from surefoot.plan.drawing import best_mixture

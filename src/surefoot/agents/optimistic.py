@@ -15,7 +15,7 @@ from surefoot.checks import whole
 from surefoot.estimate.costs import CostBounds
 from surefoot.estimate.values import ValueEllipsoid
 from surefoot.estimate.weighted import Row, WeightedData, by_edge, prefixed_arrays
-from surefoot.model.graph import FloatArray
+from surefoot.model.arrays import FloatArray
 from surefoot.model.problem import Problem
 from surefoot.plan.certify import Certified, certify, not_refuted, with_least_worst
 

@@ -14,7 +14,7 @@ from surefoot.agents.blocks.place import under_way
 from surefoot.agents.lsvi_new import LsviNew
 from surefoot.checks import of_kind
 from surefoot.errors import AssumptionBroken, InvalidInput, OutOfOrder
-from surefoot.model.graph import FloatArray
+from surefoot.model.arrays import FloatArray
 from surefoot.model.measured import Cost
 from surefoot.model.plant.plant import Plant
 from surefoot.model.rays import FULL

@@ -20,7 +20,8 @@ from surefoot.agents.blocks.baseline import Paced
 from surefoot.agents.blocks.options import BaselineOptions, Slack, option, worked_out
 from surefoot.checks import at_least, whole
 from surefoot.estimate.counts import Counts, Intervals, bernstein, empirical
-from surefoot.model.graph import FloatArray, LayeredGraph
+from surefoot.model.arrays import FloatArray
+from surefoot.model.graph import LayeredGraph
 from surefoot.model.problem import Problem
 from surefoot.plan.drawing import averaged, softmax
 from surefoot.plan.explore import slacks

@@ -31,8 +31,9 @@ from surefoot.estimate.costs import CostBounds
 from surefoot.estimate.ellipsoids import CostConfidence
 from surefoot.estimate.families import Family, families, of_norms
 from surefoot.estimate.values import ValueEllipsoid, expected_next_value
+from surefoot.model.arrays import FloatArray, IntArray, owner
 from surefoot.model.features import Features
-from surefoot.model.graph import FloatArray, IntArray, LayeredGraph, owner
+from surefoot.model.graph import LayeredGraph
 from surefoot.model.problem import Problem
 from surefoot.model.sparse_rows import SparseRows
 from surefoot.plan.certify import Certified, certify, not_refuted, with_least_worst

@@ -22,8 +22,10 @@ from surefoot.estimate.blocks import cost_blocks
 from surefoot.estimate.costs import CostBounds, split, turned_lengths
 from surefoot.estimate.ellipsoids import CostConfidence, prior_guard
 from surefoot.estimate.families import Family, families
+from surefoot.model.arrays import BoolArray, FloatArray, owner
 from surefoot.model.features import Features, row_norms
-from surefoot.model.graph import NO_ACTION, Anchors, BoolArray, FloatArray, Layer, LayeredGraph, owner
+from surefoot.model.graph import Anchors, LayeredGraph
+from surefoot.model.layer import NO_ACTION, Layer
 from surefoot.model.problem import Problem
 from surefoot.model.sharing import made_once
 from surefoot.model.sparse_rows import SparseRows

@@ -35,12 +35,9 @@ from surefoot.estimate.basis import Basis
 from surefoot.estimate.blocks import cost_blocks
 from surefoot.estimate.costs import CostBounds, turned_lengths
 from surefoot.estimate.families import Family
+from surefoot.model.arrays import FloatArray, owner
 from surefoot.model.features import Features, row_norms
-from surefoot.model.graph import (
-    FloatArray,
-    LayeredGraph,
-    owner,
-)
+from surefoot.model.graph import LayeredGraph
 from surefoot.model.priors import scaled
 from surefoot.model.problem import Problem
 from surefoot.model.sharing import made_once

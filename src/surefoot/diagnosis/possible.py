@@ -25,8 +25,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from surefoot.diagnosis.diagnosis import NoFallback, NoProbabilities
+from surefoot.model.arrays import BoolArray, FloatArray, IntArray
 from surefoot.model.features import Features
-from surefoot.model.graph import BoolArray, FloatArray, IntArray
 from surefoot.model.priors import Prior
 from surefoot.model.problem import Problem
 from surefoot.model.sparse_rows import SparseRows

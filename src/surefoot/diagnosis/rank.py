@@ -18,8 +18,9 @@ from surefoot.estimate.costs import split
 from surefoot.estimate.families import Family
 from surefoot.estimate.update import Frames, laid_out
 from surefoot.model import features as model
+from surefoot.model.arrays import FloatArray, IntArray
 from surefoot.model.features import FeatureArray
-from surefoot.model.graph import Anchors, FloatArray, IntArray
+from surefoot.model.graph import Anchors
 from surefoot.model.problem import Problem
 from surefoot.model.sharing import made_once
 from surefoot.model.sparse_rows import SparseRows

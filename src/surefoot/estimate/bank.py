@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from surefoot.estimate.basis import NO_DATA, Basis, Turned, Whitened
 from surefoot.estimate.blocks import Blocks, SameSize
 from surefoot.estimate.update import FACTOR, GRAM, BankState, add_row, has_grown
-from surefoot.model.graph import FloatArray, IntArray
+from surefoot.model.arrays import FloatArray, IntArray
 
 LEAST_SHAPE = 0.01  #: of an even ridge: the least that one in the shape of the features has in any direction (spec 3)
 

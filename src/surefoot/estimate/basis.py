@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from surefoot.estimate.blocks import Blocks, BlockShape, SameSize
 from surefoot.estimate.update import Frames
-from surefoot.model.graph import FloatArray, IntArray
+from surefoot.model.arrays import FloatArray, IntArray
 
 NO_DATA = -1  #: in place of where a block's numbers begin
 

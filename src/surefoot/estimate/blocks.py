@@ -25,7 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.errors import InvalidInput
-from surefoot.model.graph import IntArray, LayeredGraph, pointer_of
+from surefoot.model.arrays import IntArray, pointer_of
+from surefoot.model.graph import LayeredGraph
 from surefoot.model.problem import Problem
 from surefoot.model.sparse_rows import SparseRows
 

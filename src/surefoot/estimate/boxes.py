@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 
 from surefoot.jit import leaf
-from surefoot.model.graph import FloatArray
+from surefoot.model.arrays import FloatArray
 
 ROUNDS = 2
 FAR = 8.0  #: no v_i exceeds this multiple of ‖z‖₁: beyond it digits are lost for nothing

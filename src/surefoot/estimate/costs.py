@@ -34,8 +34,10 @@ from surefoot.estimate.row_bounds import Both, BoundTable, RowBounds, possible
 from surefoot.estimate.shapes import feature_shapes
 from surefoot.estimate.tables import rows_of
 from surefoot.estimate.update import CostState, Frames, Visits, count_cost
+from surefoot.model.arrays import FloatArray
 from surefoot.model.features import FeatureArray, Features
-from surefoot.model.graph import Anchors, FloatArray, Terminal
+from surefoot.model.graph import Anchors
+from surefoot.model.layer import Terminal
 from surefoot.model.problem import Problem
 from surefoot.model.sparse_rows import SparseRows
 from surefoot.threads import in_ranges

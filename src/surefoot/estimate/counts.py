@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from surefoot.model.graph import BoolArray, FloatArray, IntArray, owner
+from surefoot.model.arrays import BoolArray, FloatArray, IntArray, owner
 from surefoot.model.problem import Problem
 
 

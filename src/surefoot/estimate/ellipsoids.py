@@ -27,7 +27,7 @@ import numpy as np
 from surefoot.estimate import kernels
 from surefoot.estimate.basis import Basis, Turned, Whitened, isotropic
 from surefoot.estimate.families import LOST, Family
-from surefoot.model.graph import BoolArray, FloatArray, IntArray
+from surefoot.model.arrays import BoolArray, FloatArray, IntArray
 from surefoot.model.priors import Prior
 from surefoot.tolerances import LEAST_NOISE, MOST_NOISE
 

@@ -20,8 +20,9 @@ import numpy as np
 
 from surefoot.checks import at_least, entries
 from surefoot.errors import InvalidInput
+from surefoot.model.arrays import FloatArray
 from surefoot.model.features import Features, parts_of, row_norms, table_times
-from surefoot.model.graph import Anchors, FloatArray, LayeredGraph
+from surefoot.model.graph import Anchors, LayeredGraph
 from surefoot.model.limit import Limit
 from surefoot.model.priors import Prior, longest_scaled, scaled
 from surefoot.model.problem import Problem

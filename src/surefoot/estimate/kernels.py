@@ -19,8 +19,8 @@ from surefoot.estimate.prefetch import prefetch
 from surefoot.estimate.tables import Rows, number
 from surefoot.estimate.update import NOWHERE, along, cost_row, value_row
 from surefoot.jit import compiled, fused, leaf, unlocked
+from surefoot.model.arrays import BoolArray, FloatArray, IntArray
 from surefoot.model.features import FeatureArray, Features
-from surefoot.model.graph import BoolArray, FloatArray, IntArray
 from surefoot.model.sparse_rows import SparseRows
 
 LANES = 128  # rows side by side

@@ -12,8 +12,8 @@ import numba
 import numpy as np
 
 from surefoot.estimate.kernels import enough
+from surefoot.model.arrays import BoolArray, FloatArray, IntArray
 from surefoot.model.features import Features
-from surefoot.model.graph import BoolArray, FloatArray, IntArray
 from surefoot.storage.raw_arrays import expect
 from surefoot.threads import in_ranges
 

@@ -18,8 +18,8 @@ import numpy as np
 from surefoot.estimate.bank import LEAST_SHAPE
 from surefoot.estimate.blocks import Blocks
 from surefoot.estimate.families import Family, Known, costed_rows, first_graph, ridge_scale
+from surefoot.model.arrays import FloatArray
 from surefoot.model.features import Features, pieces
-from surefoot.model.graph import FloatArray
 from surefoot.model.problem import Problem
 from surefoot.model.sparse_rows import SparseRows
 from surefoot.threads import one_blas_thread

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.jit import leaf
+from surefoot.model.arrays import FloatArray, IntArray, pointer_of
 from surefoot.model.features import Features
-from surefoot.model.graph import FloatArray, IntArray, LayeredGraph, pointer_of
+from surefoot.model.graph import LayeredGraph
 from surefoot.model.sharing import pool
 from surefoot.model.sparse_rows import SparseRows
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from surefoot.estimate.blocks import Blocks, BlockShape
 from surefoot.estimate.tables import Rows, number, rows_of
 from surefoot.jit import compiled, leaf
-from surefoot.model.graph import FloatArray, IntArray
+from surefoot.model.arrays import FloatArray, IntArray
 from surefoot.model.sparse_rows import SparseRows
 
 NOWHERE = -1  #: the block of a row that is all zeros

@@ -20,7 +20,8 @@ from surefoot.estimate.basis import Basis, Turned
 from surefoot.estimate.blocks import value_blocks
 from surefoot.estimate.tables import rows_of, sealed
 from surefoot.estimate.update import ValueState, count_value
-from surefoot.model.graph import FloatArray, IntArray, Layer
+from surefoot.model.arrays import FloatArray, IntArray
+from surefoot.model.layer import Layer
 from surefoot.model.problem import Problem
 from surefoot.threads import in_ranges
 

@@ -16,7 +16,8 @@ from surefoot.estimate.tables import COST_FEATURES, STATES, SUCCESSORS, TRANSITI
 from surefoot.estimate.update import CostState, ValueState, count_cost, count_value
 from surefoot.estimate.values import ValueData
 from surefoot.jit import compiled
-from surefoot.model.graph import NO_ROW, FloatArray
+from surefoot.model.arrays import FloatArray
+from surefoot.model.layer import NO_ROW
 from surefoot.model.problem import Problem
 
 ROOM = 256  #: observations that may wait

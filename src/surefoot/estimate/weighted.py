@@ -23,7 +23,8 @@ from surefoot.estimate.tables import rows_of
 from surefoot.estimate.update import FACTOR, NOWHERE, value_row
 from surefoot.estimate.values import ValueData, ValueEllipsoid, ellipsoid_around
 from surefoot.jit import compiled
-from surefoot.model.graph import FloatArray, Layer, owner
+from surefoot.model.arrays import FloatArray, owner
+from surefoot.model.layer import Layer
 
 
 class Row(NamedTuple):

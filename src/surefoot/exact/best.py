@@ -9,8 +9,9 @@ import numpy as np
 from surefoot.errors import InvalidInput
 from surefoot.exact.policies import Policy
 from surefoot.exact.rays import at_truly_safe, true_intensities
-from surefoot.model.graph import NO_ACTION, BoolArray, FloatArray, IntArray, freeze
+from surefoot.model.arrays import BoolArray, FloatArray, IntArray, freeze
 from surefoot.model.growing import fully_grown
+from surefoot.model.layer import NO_ACTION
 from surefoot.model.problem import Problem
 from surefoot.threads import in_ranges
 from surefoot.worlds.world import World

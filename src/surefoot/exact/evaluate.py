@@ -11,7 +11,7 @@ from surefoot.errors import InvalidInput
 from surefoot.exact.best import terminal_within
 from surefoot.exact.policies import AnyPolicy, Rows, fallback, policy_rows, weights
 from surefoot.exact.rays import as_played
-from surefoot.model.graph import FloatArray, IntArray, freeze
+from surefoot.model.arrays import FloatArray, IntArray, freeze
 from surefoot.model.labels import Label
 from surefoot.worlds.world import World
 

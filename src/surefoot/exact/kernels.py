@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from surefoot.jit import unlocked
-from surefoot.model.graph import BoolArray, FloatArray, IntArray
+from surefoot.model.arrays import BoolArray, FloatArray, IntArray
 
 uint = np.uintp
 Index = int | np.integer[Any]

@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 
 from surefoot.checks import refuse_first
 from surefoot.errors import InvalidInput
-from surefoot.model.graph import NO_ACTION, FloatArray, IntArray, Layer, freeze
+from surefoot.model.arrays import FloatArray, IntArray, freeze
 from surefoot.model.labels import Label
+from surefoot.model.layer import NO_ACTION, Layer
 from surefoot.model.problem import Problem
 from surefoot.model.rays import Intensities
 from surefoot.tolerances import PROBABILITY_SUM

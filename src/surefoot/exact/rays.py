@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from surefoot.errors import InvalidInput
-from surefoot.model.graph import FloatArray, Layer, Rays, freeze
+from surefoot.model.arrays import FloatArray, freeze
+from surefoot.model.layer import Layer, Rays
 from surefoot.model.rays import FULL, NO_CENTER, Intensities, mixed
 from surefoot.worlds.truth_tables import AtZero
 from surefoot.worlds.world import World

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surefoot.errors import InvalidInput
-from surefoot.model.graph import Anchors, FloatArray, LayeredGraph, freeze
+from surefoot.model.arrays import FloatArray, freeze
+from surefoot.model.graph import Anchors, LayeredGraph
 from surefoot.model.labels import shown
 from surefoot.model.limit import Limit
 from surefoot.model.lookup import Lookup

@@ -11,7 +11,9 @@ import numpy as np
 
 from surefoot.checks import refuse_first
 from surefoot.errors import InvalidInput
-from surefoot.model.graph import OUTSIDE, BoolArray, FloatArray, IntArray, Layer, Rays, freeze
+from surefoot.model.arrays import BoolArray, FloatArray, IntArray, freeze
+from surefoot.model.graph import OUTSIDE
+from surefoot.model.layer import Layer, Rays
 from surefoot.model.naming import Naming
 from surefoot.model.rays import NO_CENTER
 from surefoot.model.sparse_rows import SparseRows

@@ -21,8 +21,9 @@ from surefoot.model import checked
 from surefoot.model.anchors import Anchor
 from surefoot.model.centers import center_numbers
 from surefoot.model.features import Features
-from surefoot.model.graph import NO_ACTION, Beyond, LayeredGraph
+from surefoot.model.graph import Beyond, LayeredGraph
 from surefoot.model.labels import Label
+from surefoot.model.layer import NO_ACTION
 from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
 from surefoot.model.rules import check_horizon

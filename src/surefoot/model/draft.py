@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from surefoot.model.graph import FloatArray, Layer, Rays, freeze, owner
+from surefoot.model.arrays import FloatArray, freeze, owner
 from surefoot.model.labels import Label, Names
+from surefoot.model.layer import Layer, Rays
 from surefoot.model.rays import NO_CENTER
 
 

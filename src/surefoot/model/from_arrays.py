@@ -14,21 +14,12 @@ from numpy.typing import NDArray
 
 from surefoot.checks import refuse_first
 from surefoot.errors import InvalidInput
+from surefoot.model.arrays import BoolArray, FloatArray, IntArray, freeze, rows_of_pairs
 from surefoot.model.centers import Centers, center_pairs
 from surefoot.model.features import Features
-from surefoot.model.graph import (
-    NO_ACTION,
-    Beyond,
-    BoolArray,
-    FloatArray,
-    IntArray,
-    Layer,
-    LayeredGraph,
-    Terminal,
-    freeze,
-    rows_of_pairs,
-)
+from surefoot.model.graph import Beyond, LayeredGraph
 from surefoot.model.labels import shown
+from surefoot.model.layer import NO_ACTION, Layer, Terminal
 from surefoot.model.naming import Naming, naming_of
 from surefoot.model.outline import FallbackChoice, Outline
 from surefoot.model.seals import Seal, taken_over

@@ -12,11 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surefoot.errors import InvalidInput
+from surefoot.model.arrays import FloatArray, freeze, rows_of_pairs
 from surefoot.model.centers import Centers
 from surefoot.model.draft import Draft, Drafted, longer
 from surefoot.model.functions import Functions, by_pair, call, call_for_list, takes
-from surefoot.model.graph import NO_ACTION, FloatArray, Layer, Terminal, freeze, rows_of_pairs
 from surefoot.model.labels import Label, Names, Register, same_label, shown
+from surefoot.model.layer import NO_ACTION, Layer, Terminal
 from surefoot.model.naming import Naming
 from surefoot.model.outline import FallbackChoice, Outline
 from surefoot.model.rays import NO_CENTER

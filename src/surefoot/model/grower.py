@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from surefoot.errors import InvalidInput
+from surefoot.model.arrays import FloatArray, IntArray
 from surefoot.model.centers import Centers, build_rays
 from surefoot.model.draft import Draft, longer
 from surefoot.model.features import Features, row_norms
 from surefoot.model.from_functions import Explorer
-from surefoot.model.graph import NO_ACTION, OUTSIDE, FloatArray, IntArray, Layer, LayeredGraph, Terminal
+from surefoot.model.graph import OUTSIDE, LayeredGraph
 from surefoot.model.labels import Label, Names, shown
+from surefoot.model.layer import NO_ACTION, Layer, Terminal
 from surefoot.model.naming import Naming
 from surefoot.model.rays import NO_CENTER
 from surefoot.model.rules import check_layer, check_terminal

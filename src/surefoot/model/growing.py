@@ -21,10 +21,11 @@ from numpy.typing import NDArray
 from surefoot.checks import whole as whole_number
 from surefoot.errors import InvalidInput
 from surefoot.model.anchors import AnchorOf
+from surefoot.model.arrays import IntArray, freeze
 from surefoot.model.features import Features, largest_norm
 from surefoot.model.from_functions import Explorer, policy_choice, start_labels
 from surefoot.model.functions import Functions
-from surefoot.model.graph import OUTSIDE, Beyond, IntArray, LayeredGraph, freeze
+from surefoot.model.graph import OUTSIDE, Beyond, LayeredGraph
 from surefoot.model.grower import ANY, Grower
 from surefoot.model.labels import Label, shown
 from surefoot.model.limit import Limit

@@ -9,8 +9,10 @@ from functools import cached_property
 import numpy as np
 
 from surefoot.errors import UnknownLabel
-from surefoot.model.graph import OUTSIDE, FloatArray, Layer, LayeredGraph, freeze
+from surefoot.model.arrays import FloatArray, freeze
+from surefoot.model.graph import OUTSIDE, LayeredGraph
 from surefoot.model.labels import Label, Names, shown
+from surefoot.model.layer import Layer
 from surefoot.model.limit import Limit
 from surefoot.model.naming import Naming
 from surefoot.model.priors import Prior, largest_costs, resolved

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from surefoot.errors import InvalidInput
+from surefoot.model.arrays import FloatArray, owner
 from surefoot.model.features import Features
-from surefoot.model.graph import NO_ROW, FloatArray, Layer, owner
 from surefoot.model.labels import shown
+from surefoot.model.layer import NO_ROW, Layer
 from surefoot.model.problem import Problem
 from surefoot.model.reals import vector
 from surefoot.model.sparse_rows import SparseRows

@@ -13,8 +13,9 @@ from itertools import pairwise
 import numpy as np
 
 from surefoot.errors import InvalidInput, UnknownLabel
-from surefoot.model.graph import BoolArray, FloatArray, Layer, Terminal, owner
+from surefoot.model.arrays import BoolArray, FloatArray, owner
 from surefoot.model.labels import Label, Names, Register, hashable, meant, position, shown
+from surefoot.model.layer import Layer, Terminal
 
 Labels = Sequence[Sequence[Label] | None]  # a step whose labels are None is numbered
 FeatureNames = tuple[str, ...] | None

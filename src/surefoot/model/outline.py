@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from surefoot.model.anchors import AnchorOf
+from surefoot.model.arrays import IntArray
 from surefoot.model.centers import Centers
-from surefoot.model.graph import Beyond, IntArray, Layer, Terminal
+from surefoot.model.graph import Beyond
+from surefoot.model.layer import Layer, Terminal
 from surefoot.model.limit import Limit
 from surefoot.model.naming import Naming
 

@@ -14,8 +14,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from surefoot.errors import InvalidInput
+from surefoot.model.arrays import FloatArray, freeze
 from surefoot.model.features import Features, parts_of, pieces, row_norms
-from surefoot.model.graph import FloatArray, LayeredGraph, freeze
+from surefoot.model.graph import LayeredGraph
 from surefoot.model.limit import Feature, Interval, Limit
 from surefoot.model.naming import listed
 from surefoot.model.reals import constant

@@ -17,9 +17,10 @@ from surefoot.errors import InvalidInput
 from surefoot.model import from_arrays as arrays
 from surefoot.model import functions
 from surefoot.model.anchors import AnchorOf, anchors_at, check_anchors, each_once
+from surefoot.model.arrays import BoolArray, FloatArray
 from surefoot.model.centers import build_rays
 from surefoot.model.from_functions import outline_of_functions
-from surefoot.model.graph import Anchors, Beyond, BoolArray, FloatArray, LayeredGraph
+from surefoot.model.graph import Anchors, Beyond, LayeredGraph
 from surefoot.model.growing import Growing, Growth, check_beyond
 from surefoot.model.labels import Label
 from surefoot.model.limit import Limit

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
-from surefoot.model.graph import BoolArray, FloatArray, IntArray, Layer, LayeredGraph, freeze, pointer_of
+from surefoot.model.arrays import BoolArray, FloatArray, IntArray, freeze, pointer_of
+from surefoot.model.graph import LayeredGraph
+from surefoot.model.layer import Layer
 from surefoot.model.rays import NO_CENTER, mixed
 
 if TYPE_CHECKING:

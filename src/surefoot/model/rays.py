@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from surefoot.errors import InvalidInput
-from surefoot.model.graph import NO_ACTION, FloatArray, Layer, LayeredGraph, Rays, freeze
+from surefoot.model.arrays import FloatArray, freeze
+from surefoot.model.graph import LayeredGraph
 from surefoot.model.labels import shown
+from surefoot.model.layer import NO_ACTION, Layer, Rays
 from surefoot.model.lookup import Lookup
 from surefoot.model.reals import reals
 from surefoot.model.sharing import made_once

@@ -9,7 +9,7 @@ from numbers import Real
 import numpy as np
 
 from surefoot.errors import InvalidInput
-from surefoot.model.graph import FloatArray
+from surefoot.model.arrays import FloatArray
 from surefoot.model.labels import shown
 
 _REAL = (Real, Decimal, np.bool_)

@@ -22,19 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.errors import InvalidInput
+from surefoot.model.arrays import BoolArray, FloatArray, IntArray, freeze, pointer_of
 from surefoot.model.features import FeatureArray, Features, pieces
-from surefoot.model.graph import (
-    NO_ACTION,
-    BoolArray,
-    FloatArray,
-    IntArray,
-    Layer,
-    LayeredGraph,
-    freeze,
-    pointer_of,
-)
+from surefoot.model.graph import LayeredGraph
 from surefoot.model.growing import refuse_growing
 from surefoot.model.labels import shown
+from surefoot.model.layer import NO_ACTION, Layer
 from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
 from surefoot.model.rays import refuse_rays

@@ -14,9 +14,11 @@ import numpy as np
 
 from surefoot.checks import refuse_first
 from surefoot.errors import InvalidInput
+from surefoot.model.arrays import BoolArray, FloatArray, freeze, owner
 from surefoot.model.features import Features, pieces
-from surefoot.model.graph import NO_ACTION, OUTSIDE, PART, BoolArray, FloatArray, Layer, Terminal, freeze, owner
+from surefoot.model.graph import OUTSIDE
 from surefoot.model.labels import Label, shown
+from surefoot.model.layer import NO_ACTION, PART, Layer, Terminal
 from surefoot.model.limit import Limit
 from surefoot.model.lookup import Lookup
 from surefoot.model.naming import FeatureNames, Naming, feature_name

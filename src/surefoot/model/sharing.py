@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from surefoot.model.graph import IntArray, freeze
+from surefoot.model.arrays import IntArray, freeze
 from surefoot.model.sparse_rows import SparseRows, stacked
 
 Made = TypeVar("Made")

@@ -106,8 +106,8 @@ from numpy.typing import NDArray
 from surefoot.checks import probability
 from surefoot.errors import InvalidInput
 from surefoot.estimate.families import of_norms
+from surefoot.model.arrays import FloatArray
 from surefoot.model.features import FeatureArray
-from surefoot.model.graph import FloatArray
 from surefoot.model.problem import Problem
 from surefoot.monitor import window_kernels as kernels
 from surefoot.monitor.mixture_kernels import ALL, NOTHING, SHIFT, Verdict, weigh

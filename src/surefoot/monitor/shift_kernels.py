@@ -15,7 +15,7 @@ import math
 import numpy as np
 
 from surefoot.jit import compiled
-from surefoot.model.graph import FloatArray
+from surefoot.model.arrays import FloatArray
 from surefoot.monitor.window_kernels import EPSILON, DeclaredModel, Windows, rotate
 
 _MULTIPLIER = 0.01  # of the smallest ridge: the weight of ‖γ‖ ≤ L

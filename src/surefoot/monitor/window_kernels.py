@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from surefoot.jit import compiled
-from surefoot.model.graph import FloatArray, IntArray
+from surefoot.model.arrays import FloatArray, IntArray
 
 FIRST_LEVEL = 5  #: windows start at multiples of 2^FIRST_LEVEL
 UNUSED = -1  #: the start of a window that has not begun

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from surefoot.estimate.values import ValueEllipsoid
-from surefoot.model.graph import BoolArray, FloatArray, IntArray
+from surefoot.model.arrays import BoolArray, FloatArray, IntArray
 from surefoot.model.plant.build import centres
 from surefoot.model.plant.cellwise import cells_in, states_of
 from surefoot.model.plant.plant import Plant

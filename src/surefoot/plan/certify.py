@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 
 from surefoot.estimate.costs import CostBounds
 from surefoot.estimate.row_bounds import streamed
-from surefoot.model.graph import OUTSIDE, BoolArray, FloatArray, Layer, LayeredGraph
+from surefoot.model.arrays import BoolArray, FloatArray
+from surefoot.model.graph import OUTSIDE, LayeredGraph
+from surefoot.model.layer import Layer
 from surefoot.plan import kernels as sweeps
 from surefoot.plan.segments import first_marked, segment_any, segment_max, spread
 

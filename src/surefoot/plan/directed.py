@@ -41,8 +41,10 @@ from numpy.typing import NDArray
 from surefoot.estimate.basis import Turned
 from surefoot.estimate.costs import CostData
 from surefoot.estimate.values import ValueEllipsoid
+from surefoot.model.arrays import FloatArray, IntArray
 from surefoot.model.features import Features
-from surefoot.model.graph import Anchors, FloatArray, IntArray, Layer, LayeredGraph
+from surefoot.model.graph import Anchors, LayeredGraph
+from surefoot.model.layer import Layer
 from surefoot.model.problem import Problem
 from surefoot.plan.certify import Certified
 from surefoot.plan.hope import Hope, Met, reached, reached_by, same_play

@@ -18,7 +18,8 @@ from __future__ import annotations
 import numpy as np
 
 from surefoot.jit import compiled
-from surefoot.model.graph import FloatArray, IntArray, Layer
+from surefoot.model.arrays import FloatArray, IntArray
+from surefoot.model.layer import Layer
 from surefoot.plan.segments import segment_max, spread
 
 

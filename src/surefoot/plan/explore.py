@@ -17,7 +17,8 @@ import numpy as np
 from surefoot.errors import InvalidInput
 from surefoot.estimate.costs import CostBounds
 from surefoot.estimate.row_bounds import streamed
-from surefoot.model.graph import BoolArray, FloatArray, LayeredGraph
+from surefoot.model.arrays import BoolArray, FloatArray
+from surefoot.model.graph import LayeredGraph
 from surefoot.model.problem import Problem
 from surefoot.model.reals import reals
 from surefoot.plan import kernels as sweeps

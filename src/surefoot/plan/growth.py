@@ -16,8 +16,9 @@ from collections.abc import Iterable
 import numpy as np
 
 from surefoot.estimate.costs import CostBounds
-from surefoot.model.graph import NO_ACTION, BoolArray, FloatArray, IntArray
+from surefoot.model.arrays import BoolArray, FloatArray, IntArray
 from surefoot.model.growing import grower_of
+from surefoot.model.layer import NO_ACTION
 from surefoot.model.problem import Problem
 from surefoot.plan.certify import within_limits
 from surefoot.plan.hope import reached_by

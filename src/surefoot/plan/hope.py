@@ -19,7 +19,9 @@ import numpy as np
 from surefoot.estimate.costs import CostBounds
 from surefoot.estimate.tables import sealed
 from surefoot.estimate.values import ValueEllipsoid, asked, expected_next_value
-from surefoot.model.graph import NO_ACTION, OUTSIDE, BoolArray, FloatArray, IntArray, Layer, LayeredGraph
+from surefoot.model.arrays import BoolArray, FloatArray, IntArray
+from surefoot.model.graph import OUTSIDE, LayeredGraph
+from surefoot.model.layer import NO_ACTION, Layer
 from surefoot.model.problem import Problem
 from surefoot.plan import kernels as sweeps
 from surefoot.plan.certify import Certified, last_states, not_refuted

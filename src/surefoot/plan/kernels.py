@@ -14,7 +14,7 @@ import numpy as np
 
 from surefoot.estimate.kernels import Asked, expected
 from surefoot.jit import compiled, unlocked
-from surefoot.model.graph import BoolArray, FloatArray, IntArray
+from surefoot.model.arrays import BoolArray, FloatArray, IntArray
 from surefoot.threads import in_ranges
 
 WORTH_THREADS = 1 << 16  # edges of a layer: with fewer, the work is done before a second thread starts

@@ -24,7 +24,9 @@ from surefoot.estimate.ellipsoids import CostConfidence
 from surefoot.estimate.row_bounds import BLOCK, LOWER, UPPER, streamed
 from surefoot.estimate.tables import sealed
 from surefoot.estimate.values import ValueEllipsoid
-from surefoot.model.graph import BoolArray, FloatArray, IntArray, Layer, LayeredGraph
+from surefoot.model.arrays import BoolArray, FloatArray, IntArray
+from surefoot.model.graph import LayeredGraph
+from surefoot.model.layer import Layer
 from surefoot.model.problem import Problem
 from surefoot.plan import directed
 from surefoot.plan import kernels as sweeps

@@ -19,7 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.model.graph import FloatArray, LayeredGraph, pointer_of
+from surefoot.model.arrays import FloatArray, pointer_of
+from surefoot.model.graph import LayeredGraph
 from surefoot.plan.drawing import uniform
 from surefoot.plan.segments import spread
 

@@ -18,7 +18,9 @@ from surefoot.errors import InvalidInput
 from surefoot.estimate.costs import CostData, uncertainty_rows
 from surefoot.estimate.ellipsoids import CostConfidence
 from surefoot.estimate.values import ValueEllipsoid
-from surefoot.model.graph import NO_ACTION, FloatArray, LayeredGraph
+from surefoot.model.arrays import FloatArray
+from surefoot.model.graph import LayeredGraph
+from surefoot.model.layer import NO_ACTION
 from surefoot.model.problem import Problem
 from surefoot.plan.certify import Certified
 from surefoot.plan.explore import future_uncertainty

@@ -10,8 +10,9 @@ import numpy as np
 from surefoot.errors import AssumptionBroken, InvalidInput
 from surefoot.estimate.costs import CostBounds
 from surefoot.estimate.values import ValueEllipsoid, expected_next_value
-from surefoot.model.graph import NO_ACTION, BoolArray, FloatArray, IntArray
+from surefoot.model.arrays import BoolArray, FloatArray, IntArray
 from surefoot.model.labels import Label
+from surefoot.model.layer import NO_ACTION
 from surefoot.model.problem import Problem
 from surefoot.model.rays import Intensities
 from surefoot.plan.certify import Certified, within_limits

@@ -22,7 +22,9 @@ from typing import Any
 import numpy as np
 
 from surefoot.errors import AssumptionBroken, UnknownLabel
-from surefoot.model.graph import NO_ACTION, OUTSIDE, BoolArray, FloatArray, IntArray
+from surefoot.model.arrays import BoolArray, FloatArray, IntArray
+from surefoot.model.graph import OUTSIDE
+from surefoot.model.layer import NO_ACTION
 from surefoot.model.plant.cellwise import states_of
 from surefoot.model.plant.choices import Choices, chosen_along
 from surefoot.model.plant.plant import Plant, PointAhead

@@ -44,8 +44,9 @@ import numpy as np
 
 from surefoot.errors import InvalidInput, UnreadableFile
 from surefoot.model import checked
-from surefoot.model.graph import NO_ACTION, FloatArray, IntArray
+from surefoot.model.arrays import FloatArray, IntArray
 from surefoot.model.labels import Label
+from surefoot.model.layer import NO_ACTION
 from surefoot.model.problem import Problem
 from surefoot.plan.certify import margins
 from surefoot.plan.hope import played, worth_between

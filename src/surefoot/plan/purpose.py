@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from surefoot.model.graph import NO_ACTION, FloatArray, IntArray, owner
+from surefoot.model.arrays import FloatArray, IntArray, owner
+from surefoot.model.layer import NO_ACTION
 from surefoot.plan.segments import first_largest, spread
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from surefoot.jit import leaf
-from surefoot.model.graph import FloatArray, IntArray
+from surefoot.model.arrays import FloatArray, IntArray
 from surefoot.plan.ray_root_kernels import NOTHING, largest
 
 NOBODY = -1  # no ellipsoid

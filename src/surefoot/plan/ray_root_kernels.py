@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from surefoot.jit import leaf
-from surefoot.model.graph import FloatArray
+from surefoot.model.arrays import FloatArray
 
 NOTHING = -1.0  #: no intensity at all
 _SLIVER = 1e-13  # of the length of a ray: anything shorter has no direction

@@ -32,8 +32,10 @@ from surefoot.estimate.costs import CostBounds, CostData, bound_all, split, wher
 from surefoot.estimate.ellipsoids import CostConfidence, CostEllipsoids
 from surefoot.estimate.row_bounds import Both, possible
 from surefoot.estimate.tables import sealed
+from surefoot.model.arrays import FloatArray
 from surefoot.model.features import Features
-from surefoot.model.graph import Anchors, FloatArray, Layer
+from surefoot.model.graph import Anchors
+from surefoot.model.layer import Layer
 from surefoot.model.problem import Problem
 from surefoot.model.ray_groups import Kinds, Mixed, RayGroup
 from surefoot.model.rays import FULL, Intensities, mixed, pair_at

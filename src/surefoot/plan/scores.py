@@ -21,8 +21,9 @@ from surefoot.estimate.kernels import LANES, room_to_see, see_dense
 from surefoot.estimate.tables import Rows, rows_of
 from surefoot.estimate.update import NOWHERE, cost_row
 from surefoot.jit import compiled, leaf, unlocked
+from surefoot.model.arrays import FloatArray, IntArray
 from surefoot.model.features import Features
-from surefoot.model.graph import Anchors, FloatArray, IntArray
+from surefoot.model.graph import Anchors
 from surefoot.threads import in_ranges
 
 WORTH_THREADS = 1 << 20  # products: with fewer, the work is done before a second thread is awake

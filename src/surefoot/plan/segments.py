@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.model.graph import BoolArray, FloatArray, IntArray
+from surefoot.model.arrays import BoolArray, FloatArray, IntArray
 
 Values = TypeVar("Values", bound=NDArray[Any])
 

@@ -13,7 +13,9 @@ import numpy as np
 
 from surefoot.estimate.costs import CostBounds
 from surefoot.estimate.values import ValueEllipsoid, expected_next_value
-from surefoot.model.graph import FloatArray, IntArray, Layer, LayeredGraph
+from surefoot.model.arrays import FloatArray, IntArray
+from surefoot.model.graph import LayeredGraph
+from surefoot.model.layer import Layer
 from surefoot.plan.certify import pair_excess
 from surefoot.plan.segments import first_largest, spread
 

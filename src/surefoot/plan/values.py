@@ -12,7 +12,9 @@ import numpy as np
 
 from surefoot.estimate.tables import sealed
 from surefoot.estimate.values import ValueEllipsoid, asked
-from surefoot.model.graph import BoolArray, FloatArray, IntArray, Layer, LayeredGraph
+from surefoot.model.arrays import BoolArray, FloatArray, IntArray
+from surefoot.model.graph import LayeredGraph
+from surefoot.model.layer import Layer
 from surefoot.plan import kernels as sweeps
 from surefoot.plan.certify import Certified
 

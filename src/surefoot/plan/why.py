@@ -21,8 +21,8 @@ import numpy as np
 
 from surefoot.errors import AssumptionBroken
 from surefoot.estimate.costs import CostBounds
+from surefoot.model.arrays import BoolArray, FloatArray, IntArray, owner
 from surefoot.model.features import Features
-from surefoot.model.graph import BoolArray, FloatArray, IntArray, owner
 from surefoot.model.labels import Label
 from surefoot.model.naming import row_entries, told_entries
 from surefoot.model.problem import Problem

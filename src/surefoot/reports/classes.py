@@ -11,9 +11,11 @@ import numpy as np
 
 from surefoot.exact import safe_sets
 from surefoot.exact.best import MOST_WHOLE
-from surefoot.model.graph import NO_ACTION, OUTSIDE, BoolArray, IntArray
+from surefoot.model.arrays import BoolArray, IntArray
+from surefoot.model.graph import OUTSIDE
 from surefoot.model.growing import fully_grown
 from surefoot.model.labels import Label
+from surefoot.model.layer import NO_ACTION
 from surefoot.plan.certify import Certified, fallback_only
 from surefoot.plan.plan import Plan
 from surefoot.plan.segments import spread

@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 
 from surefoot.estimate.costs import CostBounds
+from surefoot.model.arrays import FloatArray, IntArray, pointer_of
 from surefoot.model.features import Features
-from surefoot.model.graph import NO_ACTION, FloatArray, IntArray, pointer_of
+from surefoot.model.layer import NO_ACTION
 from surefoot.model.problem import Problem
 from surefoot.model.rays import FULL
 from surefoot.plan.certify import Certified

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from surefoot.errors import InvalidInput
-from surefoot.model.graph import FloatArray
+from surefoot.model.arrays import FloatArray
 from surefoot.plan.plan import Plan
 from surefoot.reports.charts import Chart, Curve
 from surefoot.reports.html import (

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.model.graph import FloatArray
+from surefoot.model.arrays import FloatArray
 from surefoot.model.labels import Label, label_of
 from surefoot.model.problem import Problem
 from surefoot.model.rays import at_intensity

@@ -30,7 +30,7 @@ from surefoot.estimate.tables import (
 from surefoot.estimate.update import CostState, ValueState, count_cost, count_value, has_grown
 from surefoot.estimate.values import ValueData
 from surefoot.jit import compiled, leaf
-from surefoot.model.graph import BoolArray, FloatArray, IntArray, freeze
+from surefoot.model.arrays import BoolArray, FloatArray, IntArray, freeze
 from surefoot.model.sharing import pool
 from surefoot.runs.record import EpisodeTable
 from surefoot.worlds.sampler import ROOT_3, Sampler

@@ -39,8 +39,10 @@ from numpy.typing import NDArray
 
 from surefoot.errors import InvalidInput, UnreadableFile
 from surefoot.model import checked
-from surefoot.model.graph import NO_ACTION, BoolArray, FloatArray, IntArray, LayeredGraph
+from surefoot.model.arrays import BoolArray, FloatArray, IntArray
+from surefoot.model.graph import LayeredGraph
 from surefoot.model.growing import grown_as_saved, saved_growth
+from surefoot.model.layer import NO_ACTION
 from surefoot.model.problem import Problem
 from surefoot.model.rays import FULL
 from surefoot.plan.plan import Plan

@@ -18,7 +18,7 @@ import surefoot
 from surefoot.agents.plant_agent import PlantAgent
 from surefoot.checks import of_kind, whole
 from surefoot.errors import InvalidInput
-from surefoot.model.graph import FloatArray, IntArray
+from surefoot.model.arrays import FloatArray, IntArray
 from surefoot.model.plant.given import make_function
 from surefoot.model.plant.plant import Plant
 from surefoot.model.plant.simulation import Simulation

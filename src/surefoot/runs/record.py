@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from surefoot.errors import InvalidInput
 from surefoot.estimate.costs import CostBounds
 from surefoot.estimate.values import ValueEllipsoid
-from surefoot.model.graph import FloatArray, IntArray
+from surefoot.model.arrays import FloatArray, IntArray
 from surefoot.storage import archive as npz
 from surefoot.tolerances import EVENT
 from surefoot.worlds.world import World

@@ -18,7 +18,7 @@ from surefoot.agents.agent import Agent, Policy
 from surefoot.checks import needed
 from surefoot.errors import InvalidInput
 from surefoot.exact import evaluate_all
-from surefoot.model.graph import FloatArray, IntArray
+from surefoot.model.arrays import FloatArray, IntArray
 from surefoot.model.labels import Label
 from surefoot.plan.plan import Plan
 from surefoot.plan.policy_document import Exported, save_policy

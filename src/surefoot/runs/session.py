@@ -23,7 +23,7 @@ from surefoot.compiling import compiling_said
 from surefoot.errors import InvalidInput, OutOfOrder
 from surefoot.exact import evaluate, fallback_value, solve
 from surefoot.exact.best import solve_whole
-from surefoot.model.graph import FloatArray
+from surefoot.model.arrays import FloatArray
 from surefoot.model.labels import Label
 from surefoot.model.rays import Intensities
 from surefoot.plan.plan import Plan

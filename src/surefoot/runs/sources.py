@@ -12,7 +12,7 @@ import numpy as np
 from surefoot.agents.agent import Agent
 from surefoot.agents.blocks.draws import Draws
 from surefoot.errors import InvalidInput, OutOfOrder
-from surefoot.model.graph import IntArray
+from surefoot.model.arrays import IntArray
 from surefoot.streams import stream
 from surefoot.worlds.sampler import Sampler
 from surefoot.worlds.world import World

@@ -16,7 +16,8 @@ import numpy as np
 from surefoot.agents.blocks.place import Place, refuse_inside, under_way
 from surefoot.agents.learner import Learner
 from surefoot.errors import AssumptionBroken, InvalidInput, UnknownLabel
-from surefoot.model.graph import NO_ACTION, BoolArray, FloatArray
+from surefoot.model.arrays import BoolArray, FloatArray
+from surefoot.model.layer import NO_ACTION
 from surefoot.plan.plan import Plan
 from surefoot.shields.reading import Reader, Transition
 

@@ -14,9 +14,10 @@ from numpy.typing import ArrayLike
 
 from surefoot.agents.blocks.place import start_of
 from surefoot.errors import AssumptionBroken, InvalidInput
+from surefoot.model.arrays import FloatArray, IntArray
 from surefoot.model.features import Features
-from surefoot.model.graph import NO_ACTION, FloatArray, IntArray
 from surefoot.model.labels import Label
+from surefoot.model.layer import NO_ACTION
 from surefoot.model.measured import Cost, measured, measured_features
 from surefoot.model.problem import Problem
 

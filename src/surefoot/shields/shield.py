@@ -33,7 +33,7 @@ from surefoot.agents.learner import Learner
 from surefoot.agents.lsvi_new import LsviNew
 from surefoot.checks import of_kind, one_of
 from surefoot.errors import InvalidInput, OutOfOrder
-from surefoot.model.graph import BoolArray
+from surefoot.model.arrays import BoolArray
 from surefoot.model.growing import refuse_growing
 from surefoot.model.labels import Label
 from surefoot.model.measured import Cost

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from surefoot.agents.learner import Learner
 from surefoot.errors import InvalidInput, OutOfOrder
-from surefoot.model.graph import BoolArray
+from surefoot.model.arrays import BoolArray
 from surefoot.shields.following import Follower, one_step_of
 from surefoot.shields.reading import Transition
 from surefoot.shields.shield import may_count

@@ -38,8 +38,9 @@ import numpy as np
 
 from surefoot.agents.blocks.place import under_way
 from surefoot.errors import AssumptionBroken
-from surefoot.model.graph import NO_ACTION, FloatArray
+from surefoot.model.arrays import FloatArray
 from surefoot.model.labels import Label, label_of
+from surefoot.model.layer import NO_ACTION
 from surefoot.model.rays import FULL
 from surefoot.plan.certify import margins, within_limits
 from surefoot.plan.point import Point

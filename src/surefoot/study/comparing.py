@@ -18,9 +18,11 @@ from typing import Any
 import numpy as np
 
 from surefoot.errors import InvalidInput, SurefootError
+from surefoot.model.arrays import FloatArray
 from surefoot.model.document import to_document
-from surefoot.model.graph import NO_ACTION, OUTSIDE, FloatArray, Layer, Terminal
+from surefoot.model.graph import OUTSIDE
 from surefoot.model.labels import shown
+from surefoot.model.layer import NO_ACTION, Layer, Terminal
 from surefoot.model.priors import Prior
 from surefoot.model.problem import Problem
 

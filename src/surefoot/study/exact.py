@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from surefoot.errors import AssumptionBroken, InvalidInput, OutOfOrder, UnreadableFile
-from surefoot.model.graph import NO_ACTION
 from surefoot.model.labels import label_of, shown
+from surefoot.model.layer import NO_ACTION
 from surefoot.model.plant.plant import Plant
 from surefoot.model.rays import FULL
 from surefoot.plan.centres import CentreValues

@@ -25,7 +25,7 @@ import numpy as np
 from surefoot.agents.blocks.place import Place, start_of, under_way
 from surefoot.agents.learner import FAILURES
 from surefoot.errors import OutOfOrder, UnknownLabel
-from surefoot.model.graph import FloatArray
+from surefoot.model.arrays import FloatArray
 from surefoot.model.labels import label_of
 from surefoot.model.measured import finite_cost, measured_features
 from surefoot.model.problem import Problem

@@ -17,7 +17,7 @@ from surefoot.agents import registry
 from surefoot.agents.blocks.look_ahead import LookAhead
 from surefoot.agents.blocks.place import Place
 from surefoot.checks import promised
-from surefoot.model.graph import FloatArray
+from surefoot.model.arrays import FloatArray
 from surefoot.model.problem import Problem
 from surefoot.monitor.monitor import Monitor
 from surefoot.study.alarms import Raised

@@ -33,8 +33,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surefoot.errors import InvalidInput
+from surefoot.model.arrays import FloatArray
 from surefoot.model.functions import call
-from surefoot.model.graph import FloatArray
 from surefoot.model.labels import Label, shown
 from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem

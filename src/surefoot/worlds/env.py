@@ -43,9 +43,10 @@ import numpy as np
 
 from surefoot.checks import one_of
 from surefoot.errors import InvalidInput, OutOfOrder
-from surefoot.model.graph import NO_ACTION, FloatArray
+from surefoot.model.arrays import FloatArray
 from surefoot.model.growing import refuse_growing
 from surefoot.model.labels import Label
+from surefoot.model.layer import NO_ACTION
 from surefoot.model.problem import Problem
 from surefoot.model.rays import FULL, NO_CENTER
 from surefoot.worlds import registry

@@ -26,7 +26,7 @@ import numpy as np
 
 from surefoot.checks import whole
 from surefoot.errors import InvalidInput, UnknownLabel
-from surefoot.model.graph import FloatArray
+from surefoot.model.arrays import FloatArray
 from surefoot.model.rays import FULL
 from surefoot.streams import stream
 from surefoot.worlds import truth_tables as tables

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from surefoot.errors import InvalidInput
-from surefoot.model.graph import FloatArray, freeze
+from surefoot.model.arrays import FloatArray, freeze
 from surefoot.model.naming import feature_name
 from surefoot.model.problem import Problem
 from surefoot.tolerances import LENGTH, TRUTH

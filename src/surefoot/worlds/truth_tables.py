@@ -13,8 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from surefoot.checks import refuse_first
+from surefoot.model.arrays import FloatArray, IntArray, freeze
 from surefoot.model.features import Features, pieces, table_times
-from surefoot.model.graph import FloatArray, IntArray, Layer, freeze
+from surefoot.model.layer import Layer
 from surefoot.model.problem import Problem
 from surefoot.model.rays import mixed
 from surefoot.model.sharing import made_once

@@ -32,8 +32,8 @@ from numpy.typing import ArrayLike
 
 from surefoot.checks import of_kind, one_of
 from surefoot.errors import InvalidInput
+from surefoot.model.arrays import FloatArray
 from surefoot.model.features import rows_equal_to, table_times
-from surefoot.model.graph import FloatArray
 from surefoot.model.problem import Problem
 from surefoot.model.rays import refuse_rays
 from surefoot.threads import one_blas_thread

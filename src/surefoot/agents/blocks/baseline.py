@@ -21,7 +21,8 @@ from surefoot.agents.learner import Learner, earliest
 from surefoot.estimate.costs import CostBounds, bound_costs
 from surefoot.estimate.ellipsoids import MULTIPLIERS, CostConfidence
 from surefoot.estimate.values import ValueEllipsoid
-from surefoot.model.graph import FloatArray, LayeredGraph
+from surefoot.model.arrays import FloatArray
+from surefoot.model.graph import LayeredGraph
 from surefoot.model.problem import Problem
 from surefoot.plan.certify import Certified, certify, everything
 from surefoot.plan.confidence import cost_confidence, value_confidence

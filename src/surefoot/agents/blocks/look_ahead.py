@@ -14,7 +14,7 @@ from surefoot.agents.agent import Policy
 from surefoot.agents.learner import Learner, LearnerOptions, earliest
 from surefoot.checks import some_of
 from surefoot.estimate.costs import CostBounds
-from surefoot.model.graph import NO_ACTION
+from surefoot.model.layer import NO_ACTION
 from surefoot.model.problem import Problem
 from surefoot.plan.certify import Certified, certified_now, certify
 

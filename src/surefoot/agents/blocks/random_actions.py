@@ -12,7 +12,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from surefoot.model.graph import FloatArray, IntArray, LayeredGraph
+from surefoot.model.arrays import FloatArray, IntArray
+from surefoot.model.graph import LayeredGraph
 from surefoot.plan.segments import first_marked
 
 _WORD = (1 << 64) - 1

@@ -36,7 +36,7 @@ from surefoot.diagnosis.calibration.result import (
 )
 from surefoot.diagnosis.calibration.verdict import judge_log
 from surefoot.errors import InvalidInput
-from surefoot.model.graph import FloatArray
+from surefoot.model.arrays import FloatArray
 from surefoot.model.limit import Limit
 from surefoot.model.plant.plant import Plant
 from surefoot.model.problem import Problem

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from surefoot.model.graph import FloatArray
+from surefoot.model.arrays import FloatArray
 
 _NEGLIGIBLE = 1e-9
 _MOST_NUMBERS = 20_000_000  # of a basis with the episodes'; of a longer log, the first rows are used

@@ -32,7 +32,7 @@ from surefoot.logs.rows import (
     readings,
     step_in,
 )
-from surefoot.model.graph import FloatArray
+from surefoot.model.arrays import FloatArray
 from surefoot.model.growing import holding
 from surefoot.model.labels import Label, label_of, shown
 from surefoot.model.plant.plant import Plant

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.diagnosis.calibration.fits import Between, Design, Fit, between_episodes, fit, fit_beside, squares
-from surefoot.model.graph import FloatArray
+from surefoot.model.arrays import FloatArray
 
 NAMES = ("noise", "linearity", "episodes", "high end", "low end", "tails", "drift")
 _FEWEST_REPEATS = 20

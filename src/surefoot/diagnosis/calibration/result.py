@@ -8,7 +8,7 @@ from typing import Any
 from surefoot.diagnosis.calibration.questions import Test
 from surefoot.diagnosis.diagnosis import Finding, as_json
 from surefoot.diagnosis.text import lay_out_calibration
-from surefoot.model.graph import FloatArray, IntArray
+from surefoot.model.arrays import FloatArray, IntArray
 from surefoot.model.limit import Feature, Limit
 from surefoot.model.limit import Interval as Ends
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from surefoot.model.graph import FloatArray, IntArray, pointer_of
+from surefoot.model.arrays import FloatArray, IntArray, pointer_of
 from surefoot.model.plant.cells import Cells, Inputs
 from surefoot.model.plant.measures import Measures
 from surefoot.model.plant.reach import Boxes, chances, corner_values, grid_points, successors

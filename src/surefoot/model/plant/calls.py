@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from surefoot.errors import InvalidInput
-from surefoot.model.graph import FloatArray
+from surefoot.model.arrays import FloatArray
 from surefoot.tolerances import FEATURE
 
 _TRIED = 3

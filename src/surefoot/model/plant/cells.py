@@ -16,7 +16,7 @@ import numpy as np
 
 from surefoot.checks import nearest
 from surefoot.errors import InvalidInput
-from surefoot.model.graph import BoolArray, FloatArray, IntArray, freeze
+from surefoot.model.arrays import BoolArray, FloatArray, IntArray, freeze
 from surefoot.model.labels import shown
 from surefoot.model.reals import NUMBERS, plain, real
 from surefoot.tolerances import CELL

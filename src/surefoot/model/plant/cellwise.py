@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from surefoot.errors import InvalidInput
-from surefoot.model.graph import OUTSIDE, FloatArray, IntArray
+from surefoot.model.arrays import FloatArray, IntArray
+from surefoot.model.graph import OUTSIDE
 from surefoot.model.plant.build import build_step, centres
 from surefoot.model.plant.cells import Cells
 from surefoot.model.plant.given import with_remainders

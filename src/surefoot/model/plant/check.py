@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from surefoot.model.graph import NO_ACTION, FloatArray, IntArray
+from surefoot.model.arrays import FloatArray, IntArray
+from surefoot.model.layer import NO_ACTION
 from surefoot.model.plant.calls import said
 from surefoot.model.plant.cellwise import cells_in
 from surefoot.model.plant.reach import successors

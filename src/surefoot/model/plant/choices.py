@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.model.graph import FloatArray, IntArray
+from surefoot.model.arrays import FloatArray, IntArray
 from surefoot.model.plant.cells import Inputs
 from surefoot.model.rays import FULL
 

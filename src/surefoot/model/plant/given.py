@@ -12,8 +12,8 @@ import numpy as np
 
 from surefoot.checks import at_least
 from surefoot.errors import InvalidInput
+from surefoot.model.arrays import FloatArray, freeze
 from surefoot.model.functions import takes
-from surefoot.model.graph import FloatArray, freeze
 from surefoot.model.labels import shown
 from surefoot.model.limit import Limit
 from surefoot.model.plant.calls import Call

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from surefoot.errors import InvalidInput
+from surefoot.model.arrays import FloatArray
 from surefoot.model.functions import takes
-from surefoot.model.graph import FloatArray
 from surefoot.model.plant.calls import Call
 from surefoot.model.plant.cells import Cells, Endless
 from surefoot.model.plant.given import make_function

@@ -14,7 +14,7 @@ import numpy as np
 
 from surefoot.checks import whole
 from surefoot.errors import InvalidInput
-from surefoot.model.graph import FloatArray, IntArray, freeze
+from surefoot.model.arrays import FloatArray, IntArray, freeze
 from surefoot.model.limit import Limit
 from surefoot.model.plant.build import Step, build_step, centres
 from surefoot.model.plant.calls import Call, said

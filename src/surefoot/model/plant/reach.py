@@ -17,7 +17,7 @@ import numpy as np
 
 from surefoot.errors import InvalidInput
 from surefoot.jit import compiled
-from surefoot.model.graph import BoolArray, FloatArray, IntArray, pointer_of
+from surefoot.model.arrays import BoolArray, FloatArray, IntArray, pointer_of
 from surefoot.model.plant.calls import Call, said
 from surefoot.model.plant.cells import Cells, Inputs
 from surefoot.tolerances import CELL, CHANCE_ASTRAY, CHANCE_LEFT

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from surefoot.errors import AssumptionBroken, InvalidInput
-from surefoot.model.graph import FloatArray
+from surefoot.model.arrays import FloatArray
 from surefoot.model.labels import shown
 from surefoot.model.plant.given import make_function
 from surefoot.model.rules import check_flag

@@ -22,7 +22,9 @@ from surefoot.estimate.ellipsoids import CostEllipsoids
 from surefoot.estimate.families import Family
 from surefoot.estimate.row_bounds import LOWER, UPPER, RowBounds
 from surefoot.estimate.values import ValueEllipsoid
-from surefoot.model.graph import NO_ACTION, Anchors, BoolArray, FloatArray, IntArray, Layer
+from surefoot.model.arrays import BoolArray, FloatArray, IntArray
+from surefoot.model.graph import Anchors
+from surefoot.model.layer import NO_ACTION, Layer
 from surefoot.plan.certify import certified_by
 from surefoot.plan.directed import RowView, ShareScale, Targets, failing_rows, largest_by_pair, told_by
 from surefoot.plan.hope import NextStates, backward, followed, least_worth, played

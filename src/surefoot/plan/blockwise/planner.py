@@ -20,7 +20,7 @@ from surefoot.errors import InvalidInput
 from surefoot.estimate.costs import CostBounds, CostData, bound_costs
 from surefoot.estimate.ellipsoids import CostConfidence
 from surefoot.estimate.values import ValueEllipsoid
-from surefoot.model.graph import BoolArray, FloatArray, IntArray
+from surefoot.model.arrays import BoolArray, FloatArray, IntArray
 from surefoot.model.problem import Problem
 from surefoot.model.sparse_rows import SparseRows
 from surefoot.plan import directed

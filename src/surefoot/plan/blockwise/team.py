@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from surefoot.clusters import MOST_DEATHS, Cluster
 from surefoot.errors import SurefootError
-from surefoot.model.graph import Layer, LayeredGraph
+from surefoot.model.graph import LayeredGraph
+from surefoot.model.layer import Layer
 from surefoot.plan.blockwise.block import Block, Extent, ProblemFacts, Range, extents
 
 PIECE = 1 << 26  # bytes that are sent at a time

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from surefoot.checks import of_kind
 from surefoot.errors import InvalidInput
-from surefoot.model.graph import FloatArray
+from surefoot.model.arrays import FloatArray
 from surefoot.model.plant.plant import Plant
 from surefoot.plan.plan import Plan
 from surefoot.reports.classes import View, classify

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.model.graph import NO_ACTION
 from surefoot.model.labels import Label
+from surefoot.model.layer import NO_ACTION
 from surefoot.reports.classes import Class, View
 from surefoot.reports.pictures.marks import FILLS, HATCHES, PATH, box, ink_on, legend, looks, plate, title_of
 from surefoot.reports.pictures.style import Paper

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from surefoot.errors import InvalidInput
-from surefoot.model.graph import NO_ACTION, BoolArray, FloatArray
+from surefoot.model.arrays import BoolArray, FloatArray
+from surefoot.model.layer import NO_ACTION
 from surefoot.model.plant.build import centres
 from surefoot.model.plant.cells import Cells
 from surefoot.model.plant.cellwise import cells_in

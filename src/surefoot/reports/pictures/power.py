@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.model.graph import FloatArray
+from surefoot.model.arrays import FloatArray
 from surefoot.reports.classes import View
 from surefoot.reports.pictures.marks import PATH, box, draw_path, legend, path_handle, plate, title_of
 from surefoot.reports.pictures.style import OTHERS, Paper

@@ -25,7 +25,7 @@ import numpy as np
 
 from surefoot.checks import one_of, whole
 from surefoot.errors import InvalidInput
-from surefoot.model.graph import BoolArray, FloatArray, IntArray
+from surefoot.model.arrays import BoolArray, FloatArray, IntArray
 from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
 from surefoot.streams import stream

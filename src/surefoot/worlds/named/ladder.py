@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 
 from surefoot.checks import one_of, whole
 from surefoot.errors import InvalidInput
-from surefoot.model.graph import FloatArray
+from surefoot.model.arrays import FloatArray
 from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
 from surefoot.streams import stream

@@ -56,7 +56,7 @@ import numpy as np
 
 from surefoot.checks import one_of
 from surefoot.errors import InvalidInput
-from surefoot.model.graph import FloatArray
+from surefoot.model.arrays import FloatArray
 from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
 from surefoot.worlds.named.power_grid import PowerGrid, read_grid

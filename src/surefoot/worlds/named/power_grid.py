@@ -25,7 +25,7 @@ import numpy as np
 
 from surefoot.checks import needed
 from surefoot.errors import InvalidInput
-from surefoot.model.graph import FloatArray, IntArray, freeze
+from surefoot.model.arrays import FloatArray, IntArray, freeze
 
 __all__ = ["PowerGrid", "read_grid"]
 

@@ -42,7 +42,7 @@ import numpy as np
 
 from surefoot.checks import one_of
 from surefoot.errors import SurefootError, UnreadableFile
-from surefoot.model.graph import BoolArray, FloatArray, IntArray, freeze
+from surefoot.model.arrays import BoolArray, FloatArray, IntArray, freeze
 from surefoot.model.limit import Limit
 from surefoot.model.problem import Problem
 from surefoot.storage.archive import read_foreign

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from surefoot.model.graph import FloatArray
+from surefoot.model.arrays import FloatArray
 from surefoot.model.limit import Limit
 from surefoot.model.plant.plant import Plant
 from surefoot.model.plant.simulation import Simulation

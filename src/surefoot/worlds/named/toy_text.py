@@ -47,7 +47,7 @@ from typing import Any
 import numpy as np
 
 from surefoot.checks import one_of
-from surefoot.model.graph import IntArray
+from surefoot.model.arrays import IntArray
 from surefoot.model.labels import Label
 from surefoot.model.limit import Limit
 from surefoot.worlds.adapters import from_gymnasium
