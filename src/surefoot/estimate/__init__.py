@@ -5,7 +5,8 @@ families              limits that learn from the same rows, and how rows become 
 bank, update          sums of rows, and how one more enters                       waiting: many at once
 blocks                which columns can occur together
 basis, shapes         a regression in its own directions, beside its ridge
-ellipsoids, boxes     where γ may lie                                              kernels: the bounds of many rows
+ellipsoids, boxes     where γ may lie
+kernels, value_kernels   the bounds of many rows, and the expected values of many pairs
 row_bounds, tables, prefetch   tables too large to keep, and how they are read
 weighted, counts      for the learners that LSVI-NEW is compared with
 """

@@ -1,4 +1,4 @@
-"""Compiled: bounds and expected values of many rows.
+"""Compiled: the bounds of many rows.
 
 Dense rows are computed ``LANES`` at a time, their features laid out column by column, so that one instruction works on
 several rows. No sum runs across rows and none is reordered, so a row's result depends neither on the rows beside it,
@@ -9,7 +9,7 @@ eigenvalue zero, whose weight comes last. Features stored in float32 become floa
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from surefoot.estimate.basis import NO_DATA, Lens
 from surefoot.estimate.boxes import cut_by_box
 from surefoot.estimate.prefetch import prefetch
 from surefoot.estimate.tables import Rows, number
-from surefoot.estimate.update import NOWHERE, along, cost_row, value_row
+from surefoot.estimate.update import NOWHERE, along, cost_row
 from surefoot.jit import compiled, fused, leaf, unlocked
 from surefoot.model.arrays import BoolArray, FloatArray, IntArray
 from surefoot.model.features import FeatureArray, Features
@@ -89,14 +89,14 @@ def _squared(x: FloatArray) -> None:
 
 
 @leaf
-def _rooted(x: FloatArray) -> None:
+def rooted(x: FloatArray) -> None:
     for p in range(x.shape[0]):
         for i in range(LANES):
             x[p, i] = np.sqrt(x[p, i])
 
 
 @leaf
-def _lay_out(x: FeatureArray, rows: IntArray, z: FloatArray) -> None:
+def lay_out(x: FeatureArray, rows: IntArray, z: FloatArray) -> None:
     """Some rows of a dense table, column by column; zeros where there are fewer than LANES."""
     n, apart = rows.shape[0], x.shape[1] * x.itemsize > NEAR
     for i in range(n):
@@ -139,9 +139,9 @@ def see_dense(x: Rows, rows: IntArray, look: Lens, weights: FloatArray, centres:
     frames, folded, turn = look[:3]
     z, _, rho, _, _, _ = seen
     if x.narrow.size:
-        _lay_out(x.narrow, rows, z)
+        lay_out(x.narrow, rows, z)
     else:
-        _lay_out(x.values, rows, z)
+        lay_out(x.values, rows, z)
     product(frames.directions[0], z, rho)
     if not folded:
         _beside(look, z, rho)
@@ -149,7 +149,7 @@ def see_dense(x: Rows, rows: IntArray, look: Lens, weights: FloatArray, centres:
 
 
 @compiled
-def _turn_row(
+def turn_row(
     z: FloatArray,
     b: int,
     look: Lens,
@@ -192,7 +192,7 @@ def _see(x: Rows, rows: IntArray, look: Lens, weights: FloatArray, centres: Floa
     """Up to LANES rows of a table of costs, through a lens."""
     if x.indptr.size == 0:
         see_dense(x, rows, look, weights, centres, seen)
-        _rooted(seen.u)
+        rooted(seen.u)
         seen.block[:] = look.block[1]
         return
     frames, shape, room = look.frames, look.shape, look.room
@@ -200,7 +200,7 @@ def _see(x: Rows, rows: IntArray, look: Lens, weights: FloatArray, centres: Floa
     for i in range(rows.shape[0]):
         b = cost_row(x, rows[i], look.block[0], 0, frames, shape, z, own)
         seen.rho[:, i], seen.z[:, i], seen.block[i] = own, z, b
-        _turn_row(z, b, look, weights, centres, w, i, seen)
+        turn_row(z, b, look, weights, centres, w, i, seen)
 
 
 class Balls(NamedTuple):
@@ -355,102 +355,6 @@ def length(x: Rows, begin: int, end: int, look: Lens, weights: FloatArray, out: 
         _see(x, own, look, weights, none, seen)
         for i in range(own.shape[0]):
             out[first + i] = seen.u[0, i]
-
-
-class Ahead(NamedTuple):
-    """What may follow the pairs of one step, and what it is worth."""
-
-    following: IntArray  # (E,)
-    pair_ptr: IntArray  # (N+1,)
-    value: FloatArray  # (S',)
-
-
-@leaf
-def _worth(ahead: Ahead, pair: int) -> tuple[float, float]:
-    """The least and the most that may follow a pair."""
-    following, pair_ptr, value = ahead
-    low, high = np.inf, -np.inf
-    for edge in range(pair_ptr[pair], pair_ptr[pair + 1]):
-        v = value[following[edge]]
-        low, high = min(low, v), max(high, v)
-    return low, high
-
-
-@leaf
-def _value_rows(x: FeatureArray, ahead: Ahead, pairs: IntArray, rows: FloatArray) -> None:
-    """φ_V of some pairs, row by row (spec 6)."""
-    following, pair_ptr, value = ahead
-    for i in range(pairs.shape[0]):
-        first, end = pair_ptr[pairs[i]], pair_ptr[pairs[i] + 1]
-        for k in range(rows.shape[1]):
-            rows[i, k] = 0.0
-        for edge in range(first, end):
-            v = value[following[edge]]
-            for k in range(rows.shape[1]):
-                rows[i, k] += v * x[edge, k]
-
-
-@compiled
-def _see_values(
-    x: Rows,
-    ahead: Ahead,
-    pairs: IntArray,  # up to LANES
-    rows: FloatArray,  # (LANES, largest block)  room
-    numbers: IntArray,  # (LANES,)  0, 1, …
-    look: Lens,
-    weights: FloatArray,
-    centres: FloatArray,
-    seen: Seen,
-) -> None:
-    """φ_V of some pairs, through a lens."""
-    if x.indptr.size == 0:
-        if x.narrow.size:
-            _value_rows(x.narrow, ahead, pairs, rows)
-        else:
-            _value_rows(x.values, ahead, pairs, rows)
-        _lay_out(rows, numbers[: pairs.shape[0]], seen.z)
-        turn_dense(look.turn, weights, centres, seen)
-        _rooted(seen.u)
-        return
-    zero: Any = np.int64(0)  # a plain 0 would have value_row compiled once more, for this number
-    for i in range(pairs.shape[0]):
-        first, end = ahead.pair_ptr[pairs[i]], ahead.pair_ptr[pairs[i] + 1]
-        b = value_row(x, zero, ahead.following, zero, first, end, ahead.value, zero, look.block[0], look.shape, rows[0])
-        _turn_row(rows[0], b, look, weights, centres, rows[1], i, seen)
-
-
-class Asked(NamedTuple):
-    """A question about the pairs of one step: their expected next value, by a value ellipsoid."""
-
-    x: Rows
-    ahead: Ahead
-    look: Lens
-    weights: FloatArray  # (1, …)  1/(e + λ₂)
-    centres: FloatArray  # (1, …)  Uᵀθ̂
-    radius: float
-    clip: bool  # to V on each pair's support
-
-
-@unlocked
-def expected(asked: Asked, wanted: IntArray, out: FloatArray) -> None:
-    """Writes ⟨θ̂, φ_V⟩ + radius ‖φ_V‖_{A⁻¹} (eq:optqvalue) of some pairs (n,), rising, into out (n,)."""
-    x, ahead, look, weights, centres, radius, clip = asked
-    seen, rows, numbers = room_to_see(look, 1, 1), np.empty((LANES, look.room)), np.arange(LANES)
-    pairs, place, low, high = np.empty(LANES, np.int64), np.empty(LANES, np.int64), np.empty(LANES), np.empty(LANES)
-    n = 0  # pairs that wait
-    for i in range(wanted.shape[0]):
-        pairs[n], place[n] = wanted[i], i
-        low[n], high[n] = _worth(ahead, pairs[n]) if clip else (-np.inf, np.inf)
-        if low[n] == high[n]:  # nothing to estimate
-            out[i] = low[n]
-        else:
-            n += 1
-        if n == LANES or (n > 0 and i == wanted.shape[0] - 1):
-            _see_values(x, ahead, pairs[:n], rows, numbers, look, weights, centres, seen)
-            for k in range(n):
-                found = seen.told[0, k] + radius * seen.u[0, k]
-                out[place[k]] = min(max(found, low[k]), high[k]) if clip else found
-            n = 0
 
 
 def worth_threads(x: Features, rows: int) -> bool:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from surefoot.estimate import kernels
+from surefoot.estimate import kernels, value_kernels
 from surefoot.estimate.bank import Bank
 from surefoot.estimate.basis import Basis, Turned
 from surefoot.estimate.blocks import value_blocks
@@ -121,17 +121,17 @@ def fill_expected(layer: Layer, value: FloatArray, known: ValueEllipsoid, wanted
 
     def some(first: int, end: int) -> None:
         found = np.empty(end - first)
-        kernels.expected(of, wanted[first:end], found)
+        value_kernels.expected(of, wanted[first:end], found)
         out[wanted[first:end]] = found
 
     in_ranges(len(wanted), many, some)
 
 
-def asked(layer: Layer, value: FloatArray, known: ValueEllipsoid) -> kernels.Asked:
+def asked(layer: Layer, value: FloatArray, known: ValueEllipsoid) -> value_kernels.Asked:
     """The same for compiled code."""
-    return kernels.Asked(
+    return value_kernels.Asked(
         rows_of(layer.transition_features),
-        kernels.Ahead(sealed(layer.successor), sealed(layer.pair_ptr), sealed(value)),
+        value_kernels.Ahead(sealed(layer.successor), sealed(layer.pair_ptr), sealed(value)),
         known.basis.lens,
         known.weights[None, :],
         known.centre[None, :],

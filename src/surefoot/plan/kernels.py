@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from surefoot.estimate.kernels import Asked, expected
+from surefoot.estimate.value_kernels import Asked, expected
 from surefoot.jit import compiled, unlocked
 from surefoot.model.arrays import BoolArray, FloatArray, IntArray
 from surefoot.threads import in_ranges
