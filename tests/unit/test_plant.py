@@ -319,6 +319,43 @@ def test_a_remainder_is_paid_beside_a_norm_that_is_tight(norm: float) -> None:
     assert not any(plan.certified(0, cell, full) for cell in range(plant.cells.number))
 
 
+NAMES = ["one", "level", "flow"]
+
+
+@pytest.mark.parametrize("more", [{}, {"most_states": 1000, "longest_row": 3.0}], ids=["whole", "growing"])
+@pytest.mark.parametrize("remainder", [0.0, 0.3])
+def test_measures_have_names(remainder: float, more: dict[str, Any]) -> None:
+    by_column = [(0, 0.4), (0.3, 0.9), 0.5]
+    by_name = sf.Limit("foam", bound=0.9, noise=0.05, prior=dict(zip(NAMES, by_column, strict=True)))
+    plain = sf.Limit("foam", bound=0.9, noise=0.05, prior=by_column)
+    named = tank(features=NAMES, limits=by_name, remainder=remainder, **more).problem
+    assert named.features == (*NAMES, *["remainder of foam"] * bool(remainder))
+    without = tank(limits=plain, remainder=remainder, **more).problem
+    assert np.array_equal(named.priors[0].centre, without.priors[0].centre)
+    assert np.array_equal(named.priors[0].width, without.priors[0].width)
+
+
+def test_what_check_refutes_has_the_name_of_the_measure() -> None:
+    bent = tank(features=NAMES, measures=lambda h, x, u: [1.0, x[0] ** 2, u]).check()
+    assert "'level' is" in str(bent)
+
+
+@pytest.mark.parametrize("remainder", [0.0, 0.3])
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"features": ["one", "level"]}, "2 names for 3 features"),
+        ({"features": "level"}, "features must be a list of names"),
+        ({"features": ["one", "level", "level"]}, "two features share a name"),
+        ({"limits": sf.Limit("foam", bound=0.9, noise=0.05, prior=[(0, 1)] * 4)}, "4 entries for 3 features"),
+        ({"limits": sf.Limit("foam", bound=0.9, noise=0.05, norm=1.0, features=[3])}, "no such feature"),
+    ],
+)
+def test_names_and_priors_are_as_many_as_the_measures(changes: dict[str, Any], words: str, remainder: float) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        tank(remainder=remainder, **changes)
+
+
 def arriving(**changes: Any) -> sf.Plant:
     """The limit is on the level that the tank comes to, and on how much it rises."""
     return tank(measures=lambda h, x, u, x_next: [1.0, x_next[0], x[0] * x_next[0]], **changes)

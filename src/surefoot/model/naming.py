@@ -159,10 +159,10 @@ MOST = 8  #: features that are listed in a sentence
 
 def check_features(given: Sequence[str] | None, dim: int) -> FeatureNames:
     """The names of the cost features."""
+    fix = "Give a name for each cost feature, in order."
     if given is None:
         return None
     if isinstance(given, str) or not isinstance(given, Sequence):
-        fix = "Give a name for each cost feature, in order."
         raise InvalidInput("features must be a list of names", got=shown(given), fix=fix)
     for name in given:
         if type(name) is not str or not name:
@@ -172,7 +172,6 @@ def check_features(given: Sequence[str] | None, dim: int) -> FeatureNames:
             raise InvalidInput("two features share a name", where="features", got=repr(name), fix=_OWN)
     if len(given) != dim:
         got = f"{len(given)} names for {dim} features: {shown(list(given))}"
-        fix = "Give as many names as cost_features has entries."
         raise InvalidInput("every cost feature needs a name", where="features", got=got, fix=fix)
     return tuple(given)
 

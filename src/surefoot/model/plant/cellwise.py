@@ -17,7 +17,6 @@ from surefoot.model.arrays import FloatArray, IntArray
 from surefoot.model.graph import OUTSIDE
 from surefoot.model.plant.build import build_step, centres
 from surefoot.model.plant.cells import Cells
-from surefoot.model.plant.given import with_remainders
 from surefoot.model.problem import Problem
 
 if TYPE_CHECKING:
@@ -120,10 +119,10 @@ def growing_problem(plant: Plant, most_states: int | None, longest_row: float | 
     return Problem.growing(
         horizon=plant.horizon,
         start=plant.start_cells(),
-        limits=with_remainders(plant.limits, plant.remainder, made.cost_dim),
         most_states=MOST_STATES if most_states is None else most_states,
         longest_row=longest_row,
         **plant.stationary,
+        **plant.declared(made.cost_dim),
         **made.functions(),
     )
 

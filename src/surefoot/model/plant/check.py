@@ -14,6 +14,7 @@ import numpy as np
 
 from surefoot.model.arrays import FloatArray, IntArray
 from surefoot.model.layer import NO_ACTION
+from surefoot.model.naming import feature_name
 from surefoot.model.plant.calls import said
 from surefoot.model.plant.cellwise import cells_in
 from surefoot.model.plant.reach import successors
@@ -143,11 +144,11 @@ def _features(plant: Plant, samples: int, rng: np.random.Generator) -> Iterator[
             between += there * np.where(up == 1, share, 1.0 - share).prod(axis=0)
             size = np.maximum(size, np.abs(there).max(axis=1))
         if (at := _apart(inside, between, size[:, None])) is not None:
-            k, p = at
+            (k, p), names = at, plant.problem.features
             yield Refutation(
                 "a feature is not affine in each coordinate",
                 f"{said(h, x[:, p])}, input {u!r}",
-                f"feature {k} is {inside[k, p]:.9g}, between its corners it would be {between[k, p]:.9g}",
+                f"{feature_name(names, k)} is {inside[k, p]:.9g}, between its corners it would be {between[k, p]:.9g}",
                 "Use hats of the coordinates in which it is not affine, or declare remainder=.",
             )
             return
@@ -172,11 +173,11 @@ def _along_rays(plant: Plant, samples: int, rng: np.random.Generator) -> Iterato
         ends = np.stack([share * plant.measures.at(h, x, end, after) for end, share in drawn.ends])
         between = ends.sum(axis=0)
         if (at := _apart(inside, between, np.abs(ends).sum(axis=0))) is not None:
-            k, p = at
+            (k, p), names = at, plant.problem.features
             yield Refutation(
                 "a feature is not affine along a ray",
                 f"{said(h, x[:, p])}, input {drawn.u!r}",
-                f"feature {k} is {inside[k, p]:.9g}, between its ends it would be {between[k, p]:.9g}",
+                f"{feature_name(names, k)} is {inside[k, p]:.9g}, between its ends it would be {between[k, p]:.9g}",
                 "Leave out rays=, or take an input in which it is affine, its square or its power.",
             )
             return

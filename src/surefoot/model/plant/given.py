@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,10 +15,12 @@ from surefoot.errors import InvalidInput
 from surefoot.model.arrays import FloatArray, freeze
 from surefoot.model.functions import takes
 from surefoot.model.labels import shown
-from surefoot.model.limit import Limit
+from surefoot.model.limit import Feature, Limit
+from surefoot.model.naming import FeatureNames, check_features
 from surefoot.model.plant.calls import Call
 from surefoot.model.plant.cells import Cells
 from surefoot.model.plant.reach import Reach
+from surefoot.model.priors import canonical
 from surefoot.model.reals import plain
 
 Function = Callable[..., Any]
@@ -125,7 +127,15 @@ def make_remainder(given: Any, limits: int) -> FloatArray:
     return freeze(found if found.any() else np.empty(0))
 
 
-def with_remainders(limits: tuple[Limit, ...], remainder: FloatArray, dim: int) -> tuple[Limit, ...]:
+def feature_names(given: Sequence[str] | None, limits: tuple[Limit, ...], extra: int, dim: int) -> FeatureNames:
+    """The names of all ``dim`` cost features, the last ``extra`` of which are remainders."""
+    names = check_features(given, dim - extra)
+    return None if names is None else names + tuple(f"remainder of {limit.name}" for limit in limits[:extra])
+
+
+def with_remainders(
+    limits: tuple[Limit, ...], remainder: FloatArray, dim: int, names: FeatureNames
+) -> tuple[Limit, ...]:
     """The limits, with a known coefficient for each remainder column (the last of ``dim``): 1 for its own limit or 0.
 
     So a cell's rows cost more by the remainder, and exact rows do not. A norm bounds the learned coefficients only, so
@@ -133,21 +143,21 @@ def with_remainders(limits: tuple[Limit, ...], remainder: FloatArray, dim: int) 
     """
     if not len(remainder):
         return limits
+    columns: Sequence[Feature] = range(dim) if names is None else names
     first, found = dim - len(limits), []
-    for j, limit in enumerate(limits):
-        known = {first + k: 1.0 if k == j else 0.0 for k in range(len(limits))}
-        own = range(first) if limit.features is None else limit.features
+    for j, each in enumerate(limits):
+        limit = canonical(each, first, None if names is None else names[:first])
+        known = {columns[first + k]: 1.0 if k == j else 0.0 for k in range(len(limits))}
+        own = columns[:first] if limit.features is None else limit.features
         learned: dict[Any, Any] = {} if limit.norm is None else dict.fromkeys(own, (-limit.norm, limit.norm))
         norm = None if limit.norm is None else math.nextafter(math.hypot(limit.norm, 1.0), math.inf)
-        prior = {**learned, **_by_column(limit), **known}
+        prior = {**learned, **_by_column(limit, own), **known}
         uses = None if limit.features is None else (*limit.features, *known)
         found.append(replace(limit, norm=norm, prior=prior, features=uses))
     return tuple(found)
 
 
-def _by_column(limit: Limit) -> dict[Any, Any]:
+def _by_column(limit: Limit, own: Sequence[Feature]) -> dict[Any, Any]:
     if isinstance(limit.prior, tuple):
-        return dict(
-            zip(range(len(limit.prior)) if limit.features is None else limit.features, limit.prior, strict=True)
-        )
+        return dict(zip(own, limit.prior, strict=True))
     return dict(limit.prior or {})

@@ -23,6 +23,7 @@ from surefoot.model.plant.cellwise import growing_problem
 from surefoot.model.plant.choices import Choices, Chooser
 from surefoot.model.plant.given import (
     Function,
+    feature_names,
     make_box,
     make_fallback,
     make_function,
@@ -104,6 +105,7 @@ class Plant(Chooser):
             By default all cells are built, or, if a range has no end, up to 100,000 as they can be used.
         longest_row: for a growing graph, a bound on the length of cost features in any cell; by default the longest of
             the first graph. If a longer one turns up, that is an error.
+        features: names of the measures, for priors, limits and explanations.
     """
 
     def __init__(
@@ -131,6 +133,7 @@ class Plant(Chooser):
         quadrature: int = 3,
         most_states: int | None = None,
         longest_row: float | None = None,
+        features: Sequence[str] | None = None,
     ) -> None:
         self.cells, self.inputs = make_cells(state), make_inputs(inputs)
         self.horizon = check_horizon(horizon)
@@ -141,6 +144,7 @@ class Plant(Chooser):
         self.rays = check_flag("rays", rays)  #: inputs have an intensity, counted from the fallback's
         self.reach = make_reach(self.cells, models, disturbance, reach, slopes, self.rays)
         self.measures = make_measures(measures, self.cells)
+        self._names = features
         self._reward = Call("reward", make_function("reward", reward, "h, x, u"), 1)
         self._last = Call("terminal_reward", make_last(terminal_reward), 1)
         self._fallback = Call("fallback", make_fallback(fallback, self.inputs.index), len(self.inputs.names))
@@ -349,9 +353,14 @@ class Plant(Chooser):
             **tables,
             terminal_reward=np.append(self._last.at(self.horizon - 1, centres(cells))[0], 0.0),
             forbidden=[freeze(forbidden)] * self.horizon,
-            limits=with_remainders(self.limits, self.remainder, tables["cost_features"][0].shape[1]),
+            **self.declared(tables["cost_features"][0].shape[1]),
             **self.stationary,
         )
+
+    def declared(self, dim: int) -> dict[str, Any]:
+        """What the problem declares of its ``dim`` cost features."""
+        names = feature_names(self._names, self.limits, len(self.remainder), dim)
+        return {"features": names, "limits": with_remainders(self.limits, self.remainder, dim, names)}
 
     def start_cells(self) -> list[int]:
         """The cells in which an episode may begin."""
