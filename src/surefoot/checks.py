@@ -60,14 +60,14 @@ def one_of(name: str, known: Collection[str], value: str, cure: str = "It is one
 
 def some_of(what: str, known: tuple[str, ...], given: Iterable[str]) -> tuple[str, ...]:
     """Some of the known names, in the order of ``known``; they may be given as text, with commas or spaces."""
-    chosen = entries(f"{what}s", given.replace(",", " ").split() if isinstance(given, str) else given)
+    chosen = list_of(f"{what}s", given.replace(",", " ").split() if isinstance(given, str) else given)
     for name in chosen:
         if name not in known:
             raise InvalidInput(f"no such {what}", got=repr(name), fix=f"The {what}s are {', '.join(known)}.")
     return tuple(name for name in known if name in chosen)
 
 
-def entries(name: str, given: Iterable[Any]) -> tuple[Any, ...]:
+def list_of(name: str, given: Iterable[Any]) -> tuple[Any, ...]:
     """What a list holds, if it is one."""
     if not isinstance(given, (str, bytes)):
         with contextlib.suppress(TypeError):

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from surefoot.agents.agent import check_problem
 from surefoot.agents.blocks.look_ahead import IDEAS, LookAhead, LookAheadOptions, check_ideas
 from surefoot.agents.learner import Learner
-from surefoot.checks import at_least, entries, one_of, probability, whole
+from surefoot.checks import at_least, list_of, one_of, probability, whole
 from surefoot.clusters import Cluster, cluster_of, is_cluster
 from surefoot.errors import InvalidInput
 from surefoot.estimate.costs import CostBounds, bound_costs
@@ -315,7 +315,7 @@ def _cluster(on: str | Cluster, exploration: str) -> Cluster:
 
 
 def _weights(explore: Sequence[float], ideas: tuple[str, ...]) -> tuple[float, float, float]:
-    given = entries("explore", explore)
+    given = list_of("explore", explore)
     if len(given) != 3:
         raise InvalidInput("explore must be three weights, for ideas II, III and IV", got=repr(explore))
     w2, w3, w4 = (

@@ -25,7 +25,7 @@ from typing import ClassVar
 from surefoot import theory
 from surefoot.agents.agent import check_problem
 from surefoot.agents.blocks.look_ahead import IDEAS, LookAhead, LookAheadOptions, check_ideas
-from surefoot.checks import at_least, entries, probability, some_of, whole
+from surefoot.checks import at_least, list_of, probability, some_of, whole
 from surefoot.errors import InvalidInput
 from surefoot.estimate.costs import CostBounds, bound_costs
 from surefoot.estimate.ellipsoids import CostConfidence, RadiusRule
@@ -256,7 +256,7 @@ def _beyond(beta: float, problem: Problem, failure_probability: float) -> Radius
 
 
 def _only(ridges: Sequence[float]) -> float:
-    grid = entries("ridges", ridges)
+    grid = list_of("ridges", ridges)
     if len(grid) != 1:
         raise InvalidInput("the paper has one ridge", got=repr(ridges))
     return checked_ridge(grid[0])

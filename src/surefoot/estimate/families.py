@@ -18,7 +18,7 @@ from functools import cached_property
 
 import numpy as np
 
-from surefoot.checks import at_least, entries
+from surefoot.checks import at_least, list_of
 from surefoot.errors import InvalidInput
 from surefoot.model.arrays import FloatArray
 from surefoot.model.features import Features, parts_of, row_norms, table_times
@@ -119,7 +119,7 @@ def with_ratios(problem: Problem, ratios: Sequence[float] | None) -> tuple[Famil
     found = families(problem)
     if ratios is None:
         return found
-    given = [at_least("ridge_ratios", value, 0.0, strictly=True) for value in entries("ridge_ratios", ratios)]
+    given = [at_least("ridge_ratios", value, 0.0, strictly=True) for value in list_of("ridge_ratios", ratios)]
     if len(given) != len(problem.limits):
         raise InvalidInput("ridge_ratios has one number per limit", got=repr(given))
     for family in found:

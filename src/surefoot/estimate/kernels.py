@@ -96,7 +96,7 @@ def rooted(x: FloatArray) -> None:
 
 
 @leaf
-def lay_out(x: FeatureArray, rows: IntArray, z: FloatArray) -> None:
+def in_columns(x: FeatureArray, rows: IntArray, z: FloatArray) -> None:
     """Some rows of a dense table, column by column; zeros where there are fewer than LANES."""
     n, apart = rows.shape[0], x.shape[1] * x.itemsize > NEAR
     for i in range(n):
@@ -139,9 +139,9 @@ def see_dense(x: Rows, rows: IntArray, look: Lens, weights: FloatArray, centres:
     frames, folded, turn = look[:3]
     z, _, rho, _, _, _ = seen
     if x.narrow.size:
-        lay_out(x.narrow, rows, z)
+        in_columns(x.narrow, rows, z)
     else:
-        lay_out(x.values, rows, z)
+        in_columns(x.values, rows, z)
     product(frames.directions[0], z, rho)
     if not folded:
         _beside(look, z, rho)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from surefoot.estimate.basis import Lens
-from surefoot.estimate.kernels import LANES, Seen, lay_out, room_to_see, rooted, turn_dense, turn_row
+from surefoot.estimate.kernels import LANES, Seen, in_columns, room_to_see, rooted, turn_dense, turn_row
 from surefoot.estimate.tables import Rows
 from surefoot.estimate.update import value_row
 from surefoot.jit import compiled, leaf, unlocked
@@ -66,7 +66,7 @@ def _see_values(
             _value_rows(x.narrow, ahead, pairs, rows)
         else:
             _value_rows(x.values, ahead, pairs, rows)
-        lay_out(rows, numbers[: pairs.shape[0]], seen.z)
+        in_columns(rows, numbers[: pairs.shape[0]], seen.z)
         turn_dense(look.turn, weights, centres, seen)
         rooted(seen.u)
         return

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from surefoot import theory
-from surefoot.checks import at_least, entries
+from surefoot.checks import at_least, list_of
 from surefoot.errors import InvalidInput
 from surefoot.estimate.ellipsoids import CostConfidence
 from surefoot.estimate.families import of_norms, ridge_scale
@@ -52,7 +52,7 @@ def refuse_tiny(name: str, ridge: float, longest: float) -> None:
 
 def checked_multipliers(values: Sequence[float]) -> tuple[float, ...]:
     """Any c ≥ 0 is sound, since (S3) holds for all of them at once; outside this range there is only rounding."""
-    found = tuple(at_least("multipliers", value, LEAST_MULTIPLIER) for value in entries("multipliers", values))
+    found = tuple(at_least("multipliers", value, LEAST_MULTIPLIER) for value in list_of("multipliers", values))
     if not found or max(found) > MOST_MULTIPLIER:
         rule = f"multipliers are one number or more between {LEAST_MULTIPLIER:g} and {MOST_MULTIPLIER:g}"
         raise InvalidInput(rule, got=repr(values), fix="Leave it out for (0.01, 0.1, 1, 10), which is near the best.")
@@ -70,7 +70,7 @@ def cost_confidence(
 ) -> CostConfidence:
     """(S3): an ellipsoid for every ridge and multiplier of the norm's ball, and the prior bound. The default ridge has
     the shape of the features; given ones are even, unless ``shaped`` scales them in that shape."""
-    grid = (default_ridge(problem),) if ridges is None else tuple(map(checked_ridge, entries("ridges", ridges)))
+    grid = (default_ridge(problem),) if ridges is None else tuple(map(checked_ridge, list_of("ridges", ridges)))
     if not grid:
         raise InvalidInput("ridges must not be empty", got=repr(ridges))
     if shaped is None:

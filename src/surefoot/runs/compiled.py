@@ -34,10 +34,10 @@ from surefoot.model.arrays import BoolArray, FloatArray, IntArray, freeze
 from surefoot.model.sharing import pool
 from surefoot.runs.record import EpisodeTable
 from surefoot.worlds.sampler import ROOT_3, Sampler
+from surefoot.worlds.truth_rules import NOISES
 from surefoot.worlds.world import World
 
 MOST_TRACED = 4096  # episodes at once
-NOISES = ("gaussian", "uniform", "rademacher")
 CHANCES, COSTS = range(2)  # columns of Truth.begins
 
 
