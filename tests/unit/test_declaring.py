@@ -361,7 +361,7 @@ def test_what_answers_an_alarm(tmp_path: Path, kind: str, details: Any, kept: bo
         for limit_name, scale in details.get("noise_needed", {}).items():
             declared.exceeded(3, limit_name, scale, True)
         if kind == "successor":
-            declared.left_support({**details, "n": 3, "point": details.get("exact")})
+            declared.left_support(3, {**details, "point": details.get("exact")})
         changed = ["data discarded"] if discard else []
         record = {
             "n": 9,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 from collections.abc import Callable
@@ -117,7 +118,7 @@ def test_a_next_state_outside_its_box_is_an_alarm(tmp_path: Path) -> None:
         study.begin([0.45])
         offer = study.ask()
         after = 0.75 * 0.45 + offer.action + 0.02  # in a declared cell, and twice the disturbance away
-        assert study.tell(offer.ask_id, [after], 0.3).alarm is not None
+        assert study.tell(offer.ask_id, [after], 0.3, sure=True).alarm is not None
         assert [alarm["alarm"] for alarm in study.status()["alarms"]] == ["successor"]
         with pytest.raises(InvalidInput, match="discard_data=True"):  # that the cell was declared does not answer it
             study.acknowledge("seen")
@@ -130,6 +131,68 @@ def test_a_next_state_outside_its_box_is_an_alarm(tmp_path: Path) -> None:
 
     forge(tmp_path / "tank.study", keep)
     assert any("outside the support as before" in str(each) for each in sf.audit(tmp_path / "tank.study").exceptions)
+
+
+@pytest.mark.parametrize("slip", [[4.5], [0.9], [-0.1]])
+def test_a_typing_error_of_a_state_costs_nothing(tmp_path: Path, slip: list[float]) -> None:
+    """Outside the box of states or in a cell of it: the offer stands, and the right state counts."""
+    path = tmp_path / "tank.study"
+    with sf.Study.open(path, tank()) as study:
+        with contextlib.suppress(InvalidInput), study.episode() as episode:
+            offer = episode.ask()
+            episode.tell(slip, 0.3)
+        with study.resume() as episode:
+            expected = 0.75 * 0.45 + offer.action
+            low, high = expected - 0.01, expected + 0.01
+            said = f"step 0, state [0.45]: level {slip[0]:g} is not within {low:g} … {high:g}. Nothing was counted."
+            with pytest.raises(InvalidInput, match=re.escape(said)):
+                episode.tell(slip, 0.3)
+            with pytest.raises(OutOfOrder, match=r"nothing is offered: .* the plant went to \["):
+                episode.ask()
+            assert episode.tell([expected], 0.3).alarm is None
+        assert [study.status()[key] for key in ("tells", "doubt", "safe_mode", "epoch")] == [1, None, False, 0]
+    report = sf.audit(path)
+    assert report.clean, str(report)
+    assert report.counts["doubt"] == 1  # the same one, told twice, stands once
+
+
+def refused(path: Path) -> None:
+    """A study in which the plant was told to be where it cannot be, and the program then died."""
+    with sf.Study.open(path, tank()) as study, contextlib.suppress(InvalidInput), study.episode() as episode:
+        episode.ask()
+        episode.tell([0.9], 0.3)
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_state_that_cannot_follow_and_is_not_told_right_is_an_alarm(tmp_path: Path, again: bool) -> None:
+    """Also when the process dies after the refusal, or a program aborts because of it."""
+    path = tmp_path / "tank.study"
+    refused(path)
+    with sf.Study.open(path, tank()) as study:
+        assert "the plant went to [0.9], expected in [" in study.status()["doubt"]
+        assert "told, but cannot have followed: " in as_text(study.status())
+        with pytest.raises(OutOfOrder, match="an episode is already under way"):
+            study.begin([0.45])
+        pending = study.status()["pending"]["ask_id"]
+        if again:
+            assert "outside the declared support" in str(study.tell(pending, [0.9], 0.3, sure=True).alarm)
+        else:
+            study.abort("by a program")
+        assert study.safe_mode
+        with pytest.raises(InvalidInput, match="discard_data=True"):
+            study.acknowledge("seen")
+        study.acknowledge("mended", discard_data=True)
+    assert sf.audit(path).clean
+    forge(path, lambda records: records.pop(-2))
+    assert any("no alarm successor follows it" in str(each) for each in sf.audit(path).exceptions)
+
+
+def test_the_page_shows_a_state_that_was_refused(tmp_path: Path) -> None:
+    path = tmp_path / "tank.study"
+    refused(path)
+    page = write_study_page(path).read_text()
+    assert "Told, but cannot have followed: " in page
+    assert "<p class=offer>" not in page
 
 
 def test_what_samples_refute_begins_no_study(tmp_path: Path) -> None:
@@ -160,7 +223,8 @@ def test_a_forbidden_state_after_an_offer_is_an_alarm(tmp_path: Path) -> None:
     path = tmp_path / "tank.study"
     with sf.Study.open(path, tank(forbidden={"level": (0.8, None)})) as study:
         study.begin([0.45])
-        assert "forbidden, and outside the declared" in str(study.tell(study.ask().ask_id, [0.85], 0.3).alarm)
+        told = study.tell(study.ask().ask_id, [0.85], 0.3, sure=True)
+        assert "forbidden, and outside the declared" in str(told.alarm)
         assert [alarm["alarm"] for alarm in study.status()["alarms"]] == ["successor"]
     assert sf.audit(path).clean
     forge(path, lambda records: records.pop())
@@ -205,7 +269,7 @@ def test_what_a_study_says_of_a_plant_names_exact_states(tmp_path: Path) -> None
         with pytest.raises(InvalidInput, match=r"step 0, state \[0.45\]: \[0.3, 0.3\]: 2 where 1 is .* of foam"):
             study.tell(offer.ask_id, [0.4], [0.3, 0.3])
         told = f"input {offer.action!r}: the plant went to [0.9], expected in ["
-        alarm = study.tell(offer.ask_id, [0.9], 0.3).alarm
+        alarm = study.tell(offer.ask_id, [0.9], 0.3, sure=True).alarm
         assert alarm is not None
         assert f"step 0, state [0.45], {told}" in alarm
         assert told in as_text(study.status())
@@ -263,7 +327,7 @@ def test_a_next_state_that_is_no_number_is_refused_not_taken_for_one(tmp_path: P
 def test_another_plant_does_not_answer_an_alarm(tmp_path: Path) -> None:
     with sf.Study.open(tmp_path / "tank.study", tank()) as study:
         study.begin([0.45])
-        study.tell(study.ask().ask_id, [0.9], 0.3)
+        study.tell(study.ask().ask_id, [0.9], 0.3, sure=True)
         with pytest.raises(InvalidInput, match=r"a declaration is a Problem: a Plant\. A study keeps its plant"):
             study.acknowledge("a burst", problem=tank(disturbance=[0.02]))  # type: ignore[arg-type]
         assert study.safe_mode

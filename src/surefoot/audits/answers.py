@@ -39,8 +39,8 @@ class Declared:
         needed = self._needed.setdefault(n, {})
         needed[limit] = max(scale, needed.get(limit, 0.0))
 
-    def left_support(self, record: Record) -> None:
-        n = record["n"]
+    def left_support(self, n: int, record: Record) -> None:
+        """Record n raises the alarm about the next state of a tell."""
         self._seen[n] = compact([record[key] for key in ("step", "state", "action", "next_state")])
         if record["point"] is not None:
             self._exact.add(n)

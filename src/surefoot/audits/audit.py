@@ -37,6 +37,7 @@ _COUNTS = (  # (as counted, as told)
     ("begin", "episodes"),
     ("abort", "of them aborted"),
     ("tell", "tells"),
+    ("doubt", "next states refused that could not have followed, and told again"),
     ("costs measured", "costs measured, logged ones included"),
     ("costs not measured", "costs not measured"),
     ("ask", "offers"),

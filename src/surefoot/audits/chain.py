@@ -28,6 +28,7 @@ ENTRIES = {
     "begin": "episode start epoch plan made_after safe_mode certified to_gain point",
     "ask": "ask episode step state action intensity certificate point",
     "tell": "ask step state action intensity override next_state cost raw_cost unused ends point",
+    "doubt": "ask step state action intensity override next_state cost raw_cost unused ends point",
     "terminal": "episode state cost raw_cost",
     "abort": "episode step state ask reason",
     "alarm": "alarm record message details",

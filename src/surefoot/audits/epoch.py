@@ -22,6 +22,7 @@ class Position:
     step: int
     state: int
     lost: bool = False  # an unknown action was applied
+    doubt: Record | None = None  # a tell of the pending ask that was refused
     strayed: bool = False  # an action was applied that may depend on an offset which the episode shares
 
 

@@ -16,6 +16,19 @@ from surefoot.audits.problem import label
 NOTHING_PROMISED = "no safety guarantee", "an alarm has put the declared knowledge in doubt"  #: how such words begin
 
 
+def counted_as(fallback: bool, sure: bool, possible: bool, of_ray: bool, alarm: bool, guaranteed: bool) -> str:
+    """The kind of an offer among the audit's counts; '' if it must not be made."""
+    if fallback:
+        return "offers of the fallback"
+    if alarm and guaranteed and possible:
+        return "offers of a plan before an alarm"
+    if sure:
+        return "offers by estimate"
+    if possible:
+        return "offers opened to a limit" if of_ray else "offers within rounding"
+    return "" if guaranteed else "offers without a guarantee"
+
+
 class Certificate:
     """What was written when an action was offered, against what the audit finds."""
 

@@ -16,7 +16,7 @@ from surefoot.audits.certified import Plan, make_plan
 from surefoot.audits.chain import Record, Say, compact
 from surefoot.audits.epoch import Epoch, Position, confidence_of
 from surefoot.audits.imports import Measurements, is_cost, logged_features
-from surefoot.audits.offers import Certificate
+from surefoot.audits.offers import Certificate, counted_as
 from surefoot.audits.points import Points, Proof
 from surefoot.audits.problem import NONE, Problem, label
 
@@ -100,6 +100,7 @@ class Replay:
             "begin": self._on_begin,
             "ask": self._on_ask,
             "tell": self._on_tell,
+            "doubt": self._on_doubt,
             "terminal": self._on_terminal,
             "abort": self._on_abort,
             "alarm": self._on_alarm,
@@ -194,27 +195,23 @@ class Replay:
         if self._alarms or initial:
             when = "in safe mode" if self._alarms else "in an initial episode"
             self._expect(fallback in (pair, NONE), f"{when} another action than the fallback's is offered")
-        if pair == fallback:
-            self.counts["offers of the fallback"] += 1
-        elif self._alarms and self.guaranteed and possible:
-            self.counts["offers of a plan before an alarm"] += 1
-        elif sure:
-            self.counts["offers by estimate"] += 1
-        elif possible:
-            of_ray = pair in self._problem.layers[h].rays
-            self.counts["offers opened to a limit" if of_ray else "offers within rounding"] += 1
-        elif self.guaranteed:
-            state = self._problem.states[h][here.state]
-            place = f"step {h}, state {state!r}, action {action!r}"
-            self._wrong(f"the action offered was not certified: {place}, plan of record {epoch.plan[1]}")
+        of_ray = pair in self._problem.layers[h].rays
+        if kind := counted_as(pair == fallback, sure, possible, of_ray, bool(self._alarms), self.guaranteed):
+            self.counts[kind] += 1
         else:
-            self.counts["offers without a guarantee"] += 1
+            place = f"step {h}, state {self._problem.states[h][here.state]!r}, action {action!r}"
+            self._wrong(f"the action offered was not certified: {place}, plan of record {epoch.plan[1]}")
+
+    def _on_doubt(self, record: Record) -> None:
+        self._here(record).doubt = record
+        fits = self._ask is not None and self._ask[0]["ask"] == record["ask"]
+        self._expect(fits, f"it tells of ask {record['ask']!r}, which is not pending")
 
     def _on_tell(self, record: Record) -> None:
         here = self._here(record)
         ask, offered = self._ask or ({"ask": None}, NONE)
         self._expect(ask["ask"] == record["ask"], f"it tells of ask {record['ask']!r}, pending is {ask['ask']!r}")
-        self._ask = None
+        self._ask = here.doubt = None
         h, problem = here.step, self._problem
         ours = self._points is None or record["point"]["boxes"] is not None  # else it is no input of the plant
         pair, played = problem.pair(h, here.state, label(record["action"])) if ours else None, record["intensity"]
@@ -244,7 +241,7 @@ class Replay:
             here.step, here.state = h + 1, after or 0
         elif unused == "successor":
             self._due.append((self._n, ("successor",)))
-            self._declared.left_support(record)
+            self._declared.left_support(self._n, record)
         else:
             here.lost = True
         if ends:
@@ -270,6 +267,9 @@ class Replay:
         self._expect(fits, "no such episode is under way")
         pending = None if self._ask is None else self._ask[0]["ask"]
         self._expect(record["ask"] == pending, f"the pending ask is {pending!r}")
+        if here is not None and here.doubt is not None:
+            self._due.append((self._n, ("successor",)))
+            self._declared.left_support(self._n, here.doubt)
         self._ask = None
         self._finish()
 

@@ -84,6 +84,8 @@ class History:
             words = str(record.get("message") or record.get("reason") or "")
             changed = ", ".join(record.get("changes", ()))
             self._event(record, f"{words} ({changed})" if changed else words)
+        elif kind == "doubt":
+            self._event(record, f"step {record['step']}: next state {record['point']['state']} was refused")
         elif kind == "grow":
             self._event(record, f"the graph has grown: {len(record['expanded'])} actions expanded")
         elif kind == "clock":

@@ -26,7 +26,7 @@ from surefoot.reports.pictures.svg import line_chart
 from surefoot.reports.statistics import mean_over_runs
 from surefoot.reports.study_history import Course, History
 from surefoot.reports.wording import Wording, label_text, with_words
-from surefoot.study.status import in_words
+from surefoot.study.status import IN_DOUBT, in_words
 
 RECENT = 20  #: episodes that count as "now" and as "at first"
 NEAREST = 5  #: actions that are shown as next
@@ -116,6 +116,8 @@ def _offered(status: dict[str, Any], problem: Problem, wording: Wording) -> str:
     state, action = map(_words, wording.offered(pending["state"], pending["action"]))
     where, at = f"Episode {pending['episode']}, step {pending['step']}", at_intensity(pending["intensity"])
     take = f"<p class=offer>{where}, state <b>{state}</b>: take <b class=act>{action}{at}</b></p>"
+    if status["doubt"] is not None:
+        take = f"<p class=bad>⚠ Told, but cannot have followed: {_words(status['doubt'])}; {_words(IN_DOUBT)}</p>"
     return f"{take}<p>{_words(why)}. Whatever follows:</p>{following}"
 
 

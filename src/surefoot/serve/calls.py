@@ -49,6 +49,7 @@ class Desk:
             request = parse_request(body or b"{}")
             reply = await self.do(lambda: self._answer(name, request))
         except SurefootError as error:
+            self._changed()  # a state may be in doubt now
             raise Refused(status_of(error), str(error), type(error).__name__) from None
         self._changed()
         return reply

@@ -22,6 +22,7 @@ _ARGUMENTS: dict[str, dict[str, Any]] = {
         "type": ["number", "null"],
         "description": "Between 0 and 1: at which the action was applied, if not as offered.",
     },
+    "sure": {"type": "boolean", "description": "The next state is no typing error, even if it cannot have followed."},
     "episode": {"type": ["integer", "null"], "description": "The episode's number; a repetition is then harmless."},
     "reason": {"type": "string", "description": "Kept in the journal."},
     "alarms": {

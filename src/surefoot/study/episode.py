@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 class Episode:
     """Asks and tells from the first step to the last. Leaving the block before the end aborts the episode.
 
-    If the process dies instead, the episode stays under way: reopen the study and continue with ``study.resume()``.
+    If the process dies instead, or if the state told last was refused because it cannot have followed, the episode
+    stays under way: continue with ``study.resume()``, after reopening the study if need be.
     """
 
     def __init__(self, study: Study, begin: Callable[[], int]) -> None:
@@ -35,7 +36,7 @@ class Episode:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self.done:
+        if self.done or self._study.standing.doubt is not None:
             return
         if error is None:
             self._study.abort("the block was left before the episode's end")
@@ -68,14 +69,19 @@ class Episode:
         return self._study.ask()
 
     def tell(
-        self, next_state: Label, cost: Cost, action_applied: Label = AS_OFFERED, intensity: float | None = None
+        self,
+        next_state: Label,
+        cost: Cost,
+        action_applied: Label = AS_OFFERED,
+        intensity: float | None = None,
+        sure: bool = False,
     ) -> Receipt:
         """Tell what followed the pending offer; see :meth:`Study.tell`."""
         self._still()
         pending = self._study.standing.pending
         if pending is None:
             raise OutOfOrder("nothing was asked", fix="Call ask first.")
-        return self._study.tell(pending["ask"], next_state, cost, action_applied, intensity)
+        return self._study.tell(pending["ask"], next_state, cost, action_applied, intensity, sure)
 
     def tell_terminal(self, cost: Cost) -> Receipt:
         self._still()

@@ -111,6 +111,15 @@ class Exact:
         entry = {"state": after.tolist(), "features": plant.features(h, x, u, after).tolist(), "boxes": boxes}
         return plant.cell(after), entry, plant.may_follow(h, x, u, after)
 
+    def beyond(self, told: Record) -> str:
+        """Which coordinates of the next state of a tell cannot have followed, in words; '' if it may have, or if this
+        is no study of a plant."""
+        point = told["point"]
+        if point is None or told["unused"] != "successor":
+            return ""
+        cells = self.given().cells
+        return " or ".join(cells.beyond(point["state"], low, high) for low, high in point["boxes"])
+
 
 def keep_plant(path: Path, plant: Plant, layer: FileLayer) -> Record:
     """Write what can be stored of the plant beside the journal; returns the file's name and its sha256."""

@@ -3,7 +3,8 @@
     {"call": "begin", "start": …}                                  → {"episode": 1, "next": "ask"}
     {"call": "ask"}                                                → {"ask_id": …, "action": …, "certificate": …, …}
     {"call": "tell", "ask_id": …, "next_state": …, "cost": …}      → {"repeated": false, "done": false, …}
-        with "action_applied": …, "intensity": … if something else was done than was offered
+        with "action_applied": …, "intensity": … if something else was done than was offered; of a plant a next state
+        that cannot have followed is refused without "sure": true, and nothing is asked until the tell is right
     {"call": "tell_terminal", "cost": …, "episode": …}             → as tell; "episode" makes a repetition harmless
     {"call": "abort", "reason": …, "episode": …}                   → {"next": "begin"}; "episode" as in tell_terminal
     {"call": "acknowledge", "reason": …, "discard_data": false}    → {"next": "begin"}

@@ -46,6 +46,9 @@ not measured.
     the episode is over with this record · ``point`` null, or for a plant the exact next ``state``, and for the action
     that was applied its ``features`` at the exact state before, which enter the data, and its ``boxes``; both null if
     the action is not one of the plant's. A next state outside all boxes is outside the declared support.
+**doubt** (of a plant: a next state outside all boxes was told, and not as sure; the ask stays pending, nothing counts)
+    as a tell. A tell of the same ask answers it; an abort before that raises an alarm of kind "successor", as the tell
+    would have.
 **terminal** (the cost of the episode's last state, if the problem declares one; the episode is over)
     ``episode`` · ``state`` · ``cost`` · ``raw_cost`` as above.
 **abort** (the episode is over; a pending ask is void; what was told before counts)
@@ -111,6 +114,11 @@ FIRST = "0" * 64  #: in place of a hash before the first record
 
 Record = dict[str, Any]
 
+_TOLD = (
+    *("ask", "step", "state", "action", "intensity", "override", "next_state", "cost", "raw_cost", "unused"),
+    *("ends", "point"),
+)
+
 FIELDS: dict[str, tuple[str, ...]] = {
     "open": (
         *("version", "surefoot", "problem", "problem_file", "plant", "failure_probability", "false_alarm"),
@@ -118,10 +126,8 @@ FIELDS: dict[str, tuple[str, ...]] = {
     ),
     "begin": ("episode", "start", "epoch", "plan", "made_after", "safe_mode", "certified", "to_gain", "point"),
     "ask": ("ask", "episode", "step", "state", "action", "intensity", "certificate", "point"),
-    "tell": (
-        *("ask", "step", "state", "action", "intensity", "override", "next_state", "cost", "raw_cost", "unused"),
-        *("ends", "point"),
-    ),
+    "tell": _TOLD,
+    "doubt": _TOLD,
     "terminal": ("episode", "state", "cost", "raw_cost"),
     "abort": ("episode", "step", "state", "ask", "reason"),
     "alarm": ("alarm", "record", "message", "details"),

@@ -57,6 +57,7 @@ class Standing(State):
             "begin": self._begin,
             "ask": self._ask,
             "tell": self._tell,
+            "doubt": self._doubt,
             "terminal": self._terminal,
             "abort": self._abort,
             "alarm": self._alarm,
@@ -100,25 +101,32 @@ class Standing(State):
         self.pending = record
 
     def _tell(self, record: Record) -> None:
-        place = self._place_of(record)
-        _expect(self.pending is not None and self.pending["ask"] == record["ask"], "a tell without its ask")
-        seen = {key: record[key] for key in ("step", "state", "action", "next_state")}
-        if record["point"] is not None:
-            seen["exact"] = record["point"]["state"]
+        place = self._place_told(record)
         if record["unused"] is None:
             self._count(place, record)
         elif record["unused"] == "successor":
-            also = "forbidden, and " if self._forbids(place.step + 1, record["next_state"]) else ""
-            self._raise("successor", f"{self._went(record)}, which is {also}outside the declared support", seen)
+            self._leave_support(record)
         else:
             place.lost = True
-        self.pending = None
+        self.pending = self.doubt = None
         self.tells += 1
         self.rows += 1
         if record["ends"]:
             self._plan(self.agent._finish)
 
-    def _went(self, record: Record) -> str:
+    def _doubt(self, record: Record) -> None:
+        self._place_told(record)
+        self.doubt = record
+
+    def _leave_support(self, record: Record) -> None:
+        """Raise the alarm about an undeclared next state."""
+        seen = {key: record[key] for key in ("step", "state", "action", "next_state")}
+        if record["point"] is not None:
+            seen["exact"] = record["point"]["state"]
+        also = "forbidden, and " if self._forbids(record["step"] + 1, record["next_state"]) else ""
+        self._raise("successor", f"{self.went(record)}, which is {also}outside the declared support", seen)
+
+    def went(self, record: Record) -> str:
         """Where a tell says that the plant went, and for a plant where it was expected."""
         action = f"action {record['action']!r}{at_intensity(record['intensity'])}"
         ask, point = self.pending, record["point"]
@@ -185,7 +193,9 @@ class Standing(State):
 
     def _abort(self, record: Record) -> None:
         _expect(record["episode"] == under_way(self.place).episode, "no such episode is under way")
-        self.pending = None
+        if self.doubt is not None:  # nobody has said that the plant is anywhere else
+            self._leave_support(self.doubt)
+        self.pending = self.doubt = None
         self._plan(self.agent._finish)
 
     def _plan(self, make: Callable[[], None]) -> None:
@@ -348,6 +358,12 @@ class Standing(State):
 
     def _cost(self, cost: Any) -> FloatArray | None:
         return finite_cost(self.problem, cost, self.where())
+
+    def _place_told(self, record: Record) -> Place:
+        """The same for what answers the pending ask."""
+        place = self._place_of(record)
+        _expect(self.pending is not None and self.pending["ask"] == record["ask"], "a tell without its ask")
+        return place
 
     def _place_of(self, record: Record) -> Place:
         """Where the episode is; an ask or a tell of another place is refused."""

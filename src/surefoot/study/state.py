@@ -57,6 +57,7 @@ class State:
         self.rows, self.rows_at_snapshot = 0, 0  # told or imported, which is what a replay spends its time on
         self.vouched: list[Record] = []  # imports with rows like others; a person vouches that they differ
         self.pending: Record | None = None  # the ask
+        self.doubt: Record | None = None  # where a plant was told to be and cannot be, until its ask is told
         self.last_terminal: Record | None = None
         self.alarms: dict[int, Raised] = {}  # by the number of their record; not yet acknowledged
         self.unwritten: list[Raised] = []  # raised, but not yet in the journal

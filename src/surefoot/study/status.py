@@ -14,6 +14,8 @@ from surefoot.study.standing import Standing
 
 _CALLS = {"act": "ask", "terminal": "tell_terminal", "abort": "abort"}  # by what is due; nothing is pending
 
+IN_DOUBT = 'tell the right state, or the same one with "sure": true'  #: what answers a refused state
+
 
 def status(standing: Standing) -> dict[str, Any]:
     """Plain JSON; ``next`` is the call that is due: begin, ask, tell, tell_terminal or abort."""
@@ -25,6 +27,7 @@ def status(standing: Standing) -> dict[str, Any]:
         "next": next_call(standing),
         "episode": None if place is None else {"number": place.episode, "step": place.step, "state": place.said},
         "pending": None if standing.pending is None else Offer.of(standing.pending).to_dict(),
+        "doubt": None if standing.doubt is None else standing.went(standing.doubt),
         "safe_mode": standing.safe_mode,
         "alarms": [item.entries() for item in standing.raised],
         "must_discard": any(item.answer == DISCARD for item in standing.raised),
@@ -81,6 +84,8 @@ def as_text(found: dict[str, Any]) -> str:
         bounds = dict(zip(certificate["limits"], certificate["bounds"], strict=True))
         if words := opening_in_words(certificate["opening"], bounds):
             lines.append(f"  it {words}")
+    if found["doubt"] is not None:
+        lines.append(f"told, but cannot have followed: {found['doubt']}; {IN_DOUBT}")
     lines.append(f"due: {found['next']}")
     lines += [f"note: {remark}" for remark in found["recovered"]]
     return "\n".join(lines)

@@ -43,7 +43,7 @@ from surefoot.study.rehearsal import rehearse
 from surefoot.study.standing import Standing
 from surefoot.study.state import MonitorFactory
 from surefoot.study.status import next_call, progress_of, status
-from surefoot.study.telling import AS_OFFERED, Receipt, tell_entries, told_before
+from surefoot.study.telling import AS_OFFERED, Receipt, in_doubt, same_told, still_in_doubt, tell_entries, told_before
 
 
 class Study(Held):
@@ -211,6 +211,8 @@ class Study(Held):
         aborted."""
         with self._calls:
             standing = self._ready()
+            if standing.doubt is not None:
+                raise still_in_doubt(standing)
             if standing.pending is not None:
                 return Offer.of(standing.pending)
             assert self._journal is not None
@@ -224,30 +226,38 @@ class Study(Held):
         cost: Cost,
         action_applied: Label = AS_OFFERED,
         intensity: float | None = None,
+        sure: bool = False,
     ) -> Receipt:
         """Record what the plant did: the next state, and the measured cost of that transition.
 
         Args:
             ask_id: of the offer. Telling the same again changes nothing; telling something else is refused.
             next_state: the state that followed. One outside the declared support is kept in the journal, raises an
-                alarm, and ends the episode.
+                alarm, and ends the episode. For a plant it must be told as ``sure``.
             cost: a number, or one per limit; None if it was not measured, so that only the transition counts. Whether
                 it was measured must not depend on the noise: a sensor that is silent when its reading is high would
                 bias every bound. A number that is not finite raises an alarm.
             action_applied: what an operator did instead of the offer. An action of this state counts like any other;
-            one
-                that the problem does not know is kept in the journal but not used, and the episode can only be aborted,
-                since nobody knows where it leads.
+                one that the problem does not know is kept in the journal but not used, and the episode can only be
+                aborted, since nobody knows where it leads.
             intensity: at which the action was applied, if not as offered; required for another action that has one
                 (spec 9). The data enter with the features there.
+            sure: the next state is no typing error, even if it is outside the declared support. Without it, such a
+                state of a plant is refused and can be told again; nothing else can be done in the meantime but abort,
+                which raises the alarm. A program that reads a sensor passes True.
         """
         with self._calls:
             standing = self._ready()
             pending, told = standing.pending, (next_state, cost, action_applied, intensity)
+            check_flag("sure", sure)
             if pending is None or pending["ask"] != ask_id:
                 return told_before(standing, self.exact, self.path / journals.NAME, self._layer, ask_id, told)
-            record = self._do("tell", tell_entries(standing, self.exact, pending, *told))
-            return Receipt.of(standing, record)
+            entries = tell_entries(standing, self.exact, pending, *told)
+            if not sure and (off := self.exact.beyond(entries)):
+                if not same_told(standing.doubt, entries):
+                    self._do("doubt", entries)
+                raise in_doubt(standing, off)
+            return Receipt.of(standing, self._do("tell", entries))
 
     def tell_terminal(self, cost: Cost, episode: int | None = None) -> Receipt:
         """The measured cost of the episode's last state, where the problem declares one; the episode is then over.
@@ -270,7 +280,7 @@ class Study(Held):
             return Receipt.of(standing, self._do("terminal", entries))
 
     def abort(self, reason: str = "", episode: int | None = None) -> None:
-        """End the episode early; what was told before counts.
+        """End the episode early; what was told before counts. A state that was refused (see ``tell``) is an alarm.
 
         With ``episode`` given, aborting one that is over changes nothing, so a caller that lost the answer may repeat
         it.

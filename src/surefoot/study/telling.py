@@ -155,6 +155,28 @@ def _refuse_other_spelling(error: UnknownLabel, what: str, where: str) -> None:
         raise InvalidInput(rule, where=where, got=error.got, fix=f"{error.fix} Nothing was recorded.") from None
 
 
+def in_doubt(standing: Standing, off: str) -> InvalidInput:
+    """The refusal of a state where a plant cannot be; ``off``: why, in words."""
+    fix = (
+        "Nothing was counted. Tell the right state, or if this is the right one, tell it again with sure=True, which "
+        "raises an alarm. To abort the episode raises it as well."
+    )
+    return InvalidInput("by what is declared, the plant cannot be there", where=standing.where(), got=off, fix=fix)
+
+
+def still_in_doubt(standing: Standing) -> OutOfOrder:
+    """The refusal of an ask until a tell says where the plant is."""
+    assert standing.doubt is not None
+    got = f"{standing.went(standing.doubt)} (ask {standing.doubt['ask']})"
+    fix = "Tell the right state, or the same one with sure=True."
+    return OutOfOrder("the state told last cannot have followed, so nothing is offered", got=got, fix=fix)
+
+
+def same_told(one: Record | None, other: Record) -> bool:
+    """Do two tells say the same?"""
+    return one is not None and all(_plain(one[key]) == _plain(other[key]) for key in _SAID)
+
+
 def told_before(
     standing: Standing,
     exact: Exact,
@@ -168,7 +190,7 @@ def told_before(
     if tell is None:
         raise OutOfOrder("the episode of this ask was aborted, so nothing can be told", got=name)
     now = tell_entries(standing, exact, ask, *told)
-    if any(_plain(tell[key]) != _plain(now[key]) for key in _SAID):
+    if not same_told(tell, now):
         raise OutOfOrder(
             "another tell of this ask is on record",
             got=f"next state {tell['next_state'] if tell['point'] is None else tell['point']['state']!r}, "
