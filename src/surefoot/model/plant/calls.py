@@ -1,8 +1,10 @@
 """Calls a user's function for many points at once.
 
 If possible, a function of (h, x, u) is called once with x as an array (n, P) of P points. Its result must have a column
-per point, and agree at three of them with a call for that point (n,) alone. A function that branches on a number, or
-uses :mod:`math`, is called point by point, which is slower.
+per point, and agree with calls for single points (n,): at 64 of them at first, and then in every call at both ends and
+at three others, new ones each time. A function that branches on a number, or uses :mod:`math`, is called point by
+point, which is slower. One that disagrees only after results for many points were used is refused: those may be wrong,
+too.
 """
 
 from __future__ import annotations
@@ -14,9 +16,10 @@ import numpy as np
 
 from surefoot.errors import InvalidInput
 from surefoot.model.arrays import FloatArray
-from surefoot.tolerances import FEATURE
+from surefoot.tolerances import CELL, FEATURE
 
-_TRIED = 3
+_AT_FIRST, _LATER = 64, 3  # points that are compared
+_GOLDEN = 0.5 * (5.0**0.5 - 1.0)  # its multiples, modulo 1, are spread evenly however many there are
 
 
 class Call:
@@ -25,6 +28,7 @@ class Call:
     def __init__(self, name: str, function: Callable[..., Any], values: int | None) -> None:
         self.name, self.function, self.values = name, function, values
         self.by_point = False  #: True once it is known to take only one point at a time
+        self._compared, self._relied_on = 0, False  # points compared; was a result given of which some were not?
 
     def at(self, h: int, x: FloatArray, *rest: Any) -> FloatArray:
         """(values, P) of points (n, P)."""
@@ -69,11 +73,33 @@ class Call:
             return None
         if found.shape != (self.values, n) or not np.isfinite(found).all():
             return None
-        for i in sorted({0, n // 2, n - 1})[:_TRIED]:
+        sizes = np.abs(found).max(axis=1)
+        chosen = self._chosen(n)
+        for i in chosen:
             alone = self.one(h, x[:, i], *rest)
-            if not np.allclose(found[:, i], alone, rtol=FEATURE, atol=FEATURE * max(1.0, float(np.abs(alone).max()))):
+            if (np.abs(found[:, i] - alone) > FEATURE * sizes + CELL * max(1.0, float(sizes.max()))).any():
+                self._refuse_late(h, x[:, i], found[:, i], alone)
                 return None
+        self._relied_on |= len(chosen) < n
         return np.ascontiguousarray(found)
+
+    def _chosen(self, n: int) -> list[int]:
+        """The points of the next n that are compared."""
+        count = max(_AT_FIRST - self._compared, _LATER)
+        if n <= count:
+            self._compared += n
+            return list(range(n))
+        spread = (np.arange(self._compared, self._compared + count) * _GOLDEN % 1.0 * n).astype(np.int64)
+        self._compared += count
+        return sorted({0, n - 1, *spread.tolist()})
+
+    def _refuse_late(self, h: int, x: FloatArray, together: FloatArray, alone: FloatArray) -> None:
+        """Refuse a function that disagrees with itself, if some of its results were used without a comparison."""
+        if not self._relied_on:
+            return
+        got = f"{together.tolist()} among others, {alone.tolist()} alone"
+        fix = "Write it for x of shape (coordinates, states), or let it refuse arrays: x = [float(v) for v in x]."
+        raise InvalidInput(f"{self.name} gives a state another value among others", where=said(h, x), got=got, fix=fix)
 
 
 def _number(part: Any) -> Any:
