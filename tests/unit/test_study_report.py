@@ -19,8 +19,11 @@ from surefoot.reports import study_page as page
 from surefoot.reports.charts import Chart, Curve
 from surefoot.reports.pictures.svg import LETTER, line_chart
 from surefoot.reports.study_history import History
+from surefoot.reports.study_parts import following
+from surefoot.reports.wording import Wording
 from tests.forgery import Record, forge
 from tests.studies import Calm, Plant, Quick, go_on, kettle
+from tests.unit.test_plant import tank
 
 
 @pytest.fixture
@@ -95,6 +98,16 @@ def test_the_page_answers_three_questions(folder: Path) -> None:
     assert "earned" in text
     assert "over</td>" in text  # what is closest to being certified, and by how much it misses
     assert '"truth":false' in text  # the explorer, without a truth that nobody knows
+
+
+def test_what_exceeds_a_limit_by_rounding_alone_is_said_to_be_on_it() -> None:
+    """Prior and bound are the same number; 4.9e−15 over it, printed as 0.9 with a limit of 0.9, would help nobody."""
+    tight = sf.Limit("foam", bound=0.9, noise=0.05, prior=[(0.0, 0.9)])
+    plan = sf.LsviNew(tank(measures=lambda h, x, u: [float(u > 0.1)], limits=[tight]).problem).plan
+    text = following(plan, Wording())
+    assert ">on the limit</td>" in text
+    assert "foam may be just over 0.9 towards 5; the limit is 0.9" in text
+    assert "foam may be just over 0.9, and the limit is 0.9" in str(plan.why(0, 4, 2))
 
 
 def test_the_command_writes_a_page_that_stands_alone(folder: Path) -> None:

@@ -80,7 +80,7 @@ class Link:
     def __str__(self) -> str:
         place = f"step {self.step}, state {self.state!r}"
         if self.kind == Kind.LAST:
-            ending = f"may end with {self.limit} up to {self.upper:.4g}{self._with()}"
+            ending = f"may end with {self.limit} up to {self.highest}{self._with()}"
             return f"{place} {ending}, and the limit is {self.bound:.4g}"
         place += f", action {self.action!r}"
         if self.kind in _SAID:
@@ -93,7 +93,13 @@ class Link:
         limit = f"{towards}{self._with()}, and the limit is {self.bound:.4g}"
         if self.lower > self.bound:
             return f"{place} is proved unsafe: {self.limit} is at least {self.lower:.4g}{limit}"
-        return f"{place} is not certified: {self.limit} may be {self.upper:.4g}{limit}"
+        return f"{place} is not certified: {self.limit} may be {self.highest}{limit}"
+
+    @property
+    def highest(self) -> str:
+        """The upper bound in words; never as if it were the limit when it is above it."""
+        text = f"{self.upper:.4g}"
+        return f"just over {text}" if self.upper > self.bound and text == f"{self.bound:.4g}" else text
 
     def _with(self) -> str:
         return f" with {told_entries(self.features)}" if self.features else ""

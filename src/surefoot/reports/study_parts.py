@@ -19,7 +19,7 @@ from surefoot.model.problem import Problem
 from surefoot.model.rays import at_intensity
 from surefoot.plan.plan import Plan
 from surefoot.plan.rays import opening_in_words
-from surefoot.plan.why import Explanation, Kind, explain, reasons
+from surefoot.plan.why import Explanation, Kind, Link, explain, reasons
 from surefoot.reports.charts import Chart, Curve
 from surefoot.reports.html import encodable, figure, table
 from surefoot.reports.pictures.svg import line_chart
@@ -27,6 +27,7 @@ from surefoot.reports.statistics import mean_over_runs
 from surefoot.reports.study_history import Course, History
 from surefoot.reports.wording import Wording, label_text, with_words
 from surefoot.study.status import IN_DOUBT, in_words
+from surefoot.tolerances import VIOLATION
 
 RECENT = 20  #: episodes that count as "now" and as "at first"
 NEAREST = 5  #: actions that are shown as next
@@ -276,7 +277,8 @@ def following(plan: Plan, wording: Wording) -> str:
     found = closest(plan)
     if not found:
         return "<p>Every action that a certified one may lead to is certified, or is proved unsafe.</p>"
-    head, rows = ["nearest", "step, state, action", "what blocks it"], [_blocked(why, wording) for why in found]
+    head = ["nearest", "step, state, action", "what blocks it"]
+    rows = [_blocked(why, wording, plan.problem) for why in found]
     return (
         "<p>The actions closest to being certified, among those that certified ones may lead to. Data that narrow the "
         f"bound would certify them.</p>{table(head, rows, left=head[1:], name='next')}"
@@ -304,17 +306,25 @@ def closest(plan: Plan) -> list[Explanation]:
     return [why for _, _, why in sorted(looked)[:NEAREST]]
 
 
-def _blocked(why: Explanation, wording: Wording) -> list[str]:
+def _blocked(why: Explanation, wording: Wording, problem: Problem) -> list[str]:
     def state(label: Label) -> str:
         return _words(with_words(label, wording.state(label)))
 
     first, cause = why.chain[0], why.cause
     place = "" if cause is first else f"at step {cause.step}, in state {state(cause.state)}, "
     to = "" if cause.kind == Kind.LAST else f" towards {state(cause.successor)}"
-    what = f"{place}{_words(cause.limit)} may be {_number(cause.upper)}{to}; the limit is {_number(cause.bound)}"
+    highest = cause.highest.replace("-", "−")
+    what = f"{place}{_words(cause.limit)} may be {highest}{to}; the limit is {_number(cause.bound)}"
     action = _words(with_words(first.action, wording.action(first.step, first.state, first.action)))
     where = f"step {first.step}, state {state(first.state)}, action <b>{action}</b>"
-    return [f"{_number(cause.upper - cause.bound, 2)} over", where, what]
+    return [_over(cause, problem), where, what]
+
+
+def _over(cause: Link, problem: Problem) -> str:
+    """By how much an upper bound exceeds its limit; what is only rounding is no number that anybody wants to see."""
+    scales = {limit.name: scale for limit, scale in zip(problem.limits, problem.cost_scales, strict=True)}
+    excess = cause.upper - cause.bound
+    return "on the limit" if excess <= VIOLATION * scales[cause.limit] else f"{_number(excess, 2)} over"
 
 
 # --- the rest -------------------------------------------------------------------------------------------
