@@ -28,6 +28,8 @@ TRUTH = 1e-9
 LEAST_RIDGE = 1e-6
 #: The least ridge that is allowed: with a smaller one, a single row leaves no digit of its ellipsoid.
 USABLE_RIDGE = 1e-30
+#: The largest ridge that is allowed: with a larger one, 10¹⁸ of the longest rows weigh less than the ridge.
+MOST_RIDGE = 1e18
 
 # --- of L√λ --------------------------------------------------------------------------------------------
 

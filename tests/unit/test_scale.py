@@ -131,12 +131,15 @@ def test_limits_that_cannot_be_squared_are_refused(numbers: dict[str, float], wh
         declared(1.0, **numbers)
 
 
-def test_a_ridge_that_leaves_no_digit_is_refused() -> None:
+def test_a_ridge_that_leaves_no_digit_or_that_no_data_outweigh_is_refused() -> None:
     with pytest.raises(InvalidInput, match="ridges too small to compute with"):
         sf.LsviNew(declared(1.0), ridges=[1.0, 1e-308])
     for tiny in (5e-324, 1e-200):
         with pytest.raises(InvalidInput, match="ridges times shaped too small to compute with"):
             sf.LsviNew(declared(1.0), shaped=tiny)
+    for options in ({"ridges": [1.0, 1e20]}, {"shaped": 1e308}, {"ridge_ratios": [1e308]}, {"value_ridge": 1e30}):
+        with pytest.raises(InvalidInput, match=f"{next(iter(options))} too large to learn anything: .* Use at most "):
+            sf.LsviNew(declared(1.0), **options)
     noisy = declared(1.0, noise=1e120, norm=1e-3)  # a default that would overflow
     assert all(math.isfinite(r) for r in sf.LsviNew(noisy).cost_confidence.ridges)
 

@@ -42,7 +42,7 @@ from surefoot.model.problem import Problem
 from surefoot.model.rules import check_flag
 from surefoot.plan import directed
 from surefoot.plan.certify import Certified
-from surefoot.plan.confidence import cost_confidence, refuse_tiny, value_confidence
+from surefoot.plan.confidence import cost_confidence, refuse_unusable, value_confidence
 from surefoot.plan.directed import HEAVY, Directed, Explored, Waited, useful, weighed
 from surefoot.plan.explore import bonuses, future_uncertainty, pair_uncertainty, slacks, terminal_uncertainty
 from surefoot.plan.hope import Hope, hope
@@ -160,7 +160,7 @@ class LsviNew(LookAhead):
         values = value_confidence(problem, failure_probability=p, value_ridge=value_ridge, optimism=optimism)
         self._learning = with_ratios(problem, ridge_ratios)
         for family in self._learning:
-            refuse_tiny("ridges times ridge_ratios", min(costs.ridges) * family.ratio, family.longest)
+            refuse_unusable("ridges times ridge_ratios", [x * family.ratio for x in costs.ridges], family.longest)
         ratios = [(j, family.ratio) for family in self._learning for j in family.members]
         self._slack = slacks(problem, slack)  # (H, m)
         self._waited = Waited()

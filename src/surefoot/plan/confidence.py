@@ -13,7 +13,7 @@ from surefoot.estimate.ellipsoids import CostConfidence
 from surefoot.estimate.families import of_norms, ridge_scale
 from surefoot.estimate.values import ValueConfidence
 from surefoot.model.problem import Problem
-from surefoot.tolerances import USABLE_RIDGE
+from surefoot.tolerances import MOST_RIDGE, USABLE_RIDGE
 
 LEAST_MULTIPLIER, MOST_MULTIPLIER = 1e-6, 1e6
 
@@ -41,13 +41,16 @@ def checked_ridge(value: float) -> float:
     return at_least("ridges", value, 0.0, strictly=True)
 
 
-def refuse_tiny(name: str, ridge: float, longest: float) -> None:
-    least = USABLE_RIDGE * longest**2
-    if ridge < least:
-        got = f"{ridge!r}, where rows are up to {longest:g} long"
-        raise InvalidInput(
-            f"{name} too small to compute with", got=got, fix=f"Use at least {least!r}, or leave it out."
-        )
+def refuse_unusable(name: str, ridges: Sequence[float], longest: float) -> None:
+    """Refuse ridges beside which a row leaves no digit, or which no number of rows can outweigh."""
+    least, most = USABLE_RIDGE * longest**2, MOST_RIDGE * longest**2
+    fits = f", where rows are up to {longest:g} long"
+    if min(ridges) < least:
+        fix = f"Use at least {least!r}, or leave it out."
+        raise InvalidInput(f"{name} too small to compute with", got=f"{min(ridges)!r}{fits}", fix=fix)
+    if max(ridges) > most > 0.0:
+        fix = f"Use at most {most!r}, or leave it out."
+        raise InvalidInput(f"{name} too large to learn anything", got=f"{max(ridges)!r}{fits}", fix=fix)
 
 
 def checked_multipliers(values: Sequence[float]) -> tuple[float, ...]:
@@ -80,9 +83,9 @@ def cost_confidence(
         fix = "Give one, or leave out shaped."
         raise InvalidInput("one ridge may have the shape of the features", got=repr(ridges), fix=fix)
     longest = problem.graph.largest_cost_norm()
-    refuse_tiny("ridges", min(grid), longest)
+    refuse_unusable("ridges", grid, longest)
     if shaped > 0.0:
-        refuse_tiny("ridges times shaped", min(grid) * shaped, longest)
+        refuse_unusable("ridges times shaped", [grid[0] * shaped], longest)
     log_term = theory.cost_log_term(
         limits=len(problem.limits),
         regressions=1 if problem.stationary_costs else problem.horizon,
@@ -111,7 +114,7 @@ def value_confidence(
 ) -> ValueConfidence:
     """(S6): an ellipsoid around θ̂, whose radius is multiplied by ``optimism``."""
     lam = at_least("value_ridge", value_ridge, 0.0, strictly=True)
-    refuse_tiny("value_ridge", lam, problem.horizon * problem.graph.largest_feature_sum())
+    refuse_unusable("value_ridge", [lam], problem.horizon * problem.graph.largest_feature_sum())
     log_term = theory.value_log_term(problem.horizon, failure_probability)
 
     def radius(h: int, log_det_ratio: float) -> float:
