@@ -280,6 +280,7 @@ def test_run_and_strict(surefoot: Surefoot, tmp_path: Path) -> None:
     ended = surefoot(*words, "--out", "safe", "--strict")
     assert ended.code == 0, ended
     assert "every step safe with probability ≥ 0.95" in ended.out
+    assert "1 run of 60 episodes → safe" in ended.err
     assert "runs: safe" in ended.err
     ended = surefoot(*words, "--out", "mixed", "--agent", "lsvi-new", "--agent", "ucrl-vtr", "--strict")
     assert ended.code == 1
@@ -292,8 +293,16 @@ def test_run_and_strict(surefoot: Surefoot, tmp_path: Path) -> None:
     assert surefoot("resume", "mixed", "--strict").code == 1
     ended = surefoot(*words, "--out", "mixed")
     refused(ended, "there are runs already: mixed", "surefoot resume mixed", "--force")
+    assert "episodes →" not in ended.err  # what is refused is not announced
     assert surefoot(*words, "--out", "mixed", "--force").code == 0
     assert sorted(path.name for path in (tmp_path / "mixed/runs").iterdir()) == ["lsvi-new"]
+
+
+def test_a_file_that_is_no_world_is_refused_before_runs_are_announced(surefoot: Surefoot, tmp_path: Path) -> None:
+    sf.worlds.make(WORLD).problem.save(tmp_path / "problem.json")
+    ended = surefoot("run", "problem.json")
+    refused(ended, "a problem, not a world: problem.json")
+    assert len(ended.err.splitlines()) == 1
 
 
 def test_the_default_directory_is_named_after_the_world(surefoot: Surefoot, tmp_path: Path) -> None:

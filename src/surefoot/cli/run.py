@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -91,8 +92,7 @@ def run_command(
 def _run(found: RunOptions, force: bool) -> Outcome:
     spec, out = found.spec(), found.folder()
     runs = len(spec.agents) * len(spec.seeds)
-    typer.echo(
-        f"{spec.world_name}: {runs} run{'s' if runs > 1 else ''} of {spec.episodes:,} episodes → {out}", err=True
-    )
+    words = f"{spec.world_name}: {runs} run{'s' if runs > 1 else ''} of {spec.episodes:,} episodes → {out}"
     places: dict[str, Any] = {"jobs": found.jobs, "on": found.on, "plan_on": found.plan_on}
-    return play_sweep(spec, out, **places, force=force, pause=found.checkpoint_seconds)
+    begin = partial(typer.echo, words, err=True)
+    return play_sweep(spec, out, **places, force=force, pause=found.checkpoint_seconds, on_start=begin)

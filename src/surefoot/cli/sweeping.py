@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -27,6 +28,7 @@ def play_sweep(
     force: bool = False,
     pause: float = 10.0,
     again: bool = False,
+    on_start: Callable[[], object] | None = None,
 ) -> Outcome:
     """Run the sweep. ``again``: resume a directory that already has the same sweep."""
     from surefoot.sweeps import sweep
@@ -36,7 +38,8 @@ def play_sweep(
             there = sweep.open_folder(out)
             if there.spec.document() == spec.document():
                 return sweep.resume_sweep(out, jobs=jobs, on=on, plan_on=plan_on, checkpoint_seconds=pause)
-        return sweep.sweep(spec, out, jobs=jobs, on=on, plan_on=plan_on, force=force, checkpoint_seconds=pause)
+        places: dict[str, Any] = {"jobs": jobs, "on": on, "plan_on": plan_on}
+        return sweep.sweep(spec, out, **places, force=force, checkpoint_seconds=pause, on_start=on_start)
     except KeyboardInterrupt:
         stopped_at_once(out)
 

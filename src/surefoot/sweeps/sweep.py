@@ -46,6 +46,7 @@ was interrupted.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -99,6 +100,7 @@ def sweep(
     force: bool = False,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
     progress: bool | None = None,
+    on_start: Callable[[], object] | None = None,
 ) -> Outcome:
     """Run every agent with every seed.
 
@@ -114,6 +116,7 @@ def sweep(
             are then played in this process, one after the other. The result does not depend on it either.
         checkpoint_seconds: how often a run in progress is saved.
         progress: show a display; by default on a terminal, if it takes more than two seconds.
+        on_start: called before the first run, once nothing is left to be refused.
 
     Ctrl-C and SIGTERM end it early and keep what is done; :func:`resume_sweep` finishes it with the same result.
 
@@ -141,6 +144,8 @@ def sweep(
         found = folders.create(root, manifest, world)
         engine = _without_processes(engine, world, len(found.places()))
         del world  # workers make their own
+        if on_start is not None:
+            on_start()
         return _play_missing(found, engine, pause, progress, (*notes, *more), plan_on)
 
 
