@@ -225,6 +225,20 @@ def test_a_tell_is_accepted_twice_and_counted_once(opened: Any) -> None:
     assert study.status()["cost_rows"] == [1, 1, 0]
 
 
+def test_the_last_tell_is_repeated_without_reading_the_journal(opened: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A caller that lost an answer sends it again; a journal of years would keep it waiting."""
+    study = opened()
+    study.begin("s")
+    offer = study.ask()
+    study.tell(offer.ask_id, "s", 0.125)
+    study.close()
+    study = opened()
+    monkeypatch.delattr("surefoot.study.telling.journals.read_lines")
+    assert study.tell(offer.ask_id, "s", 0.125).repeated
+    with pytest.raises(OutOfOrder, match=r"another tell of this ask is on record.*0\.125"):
+        study.tell(offer.ask_id, "s", 0.25)
+
+
 def test_an_ask_of_an_aborted_episode_is_void(opened: Any) -> None:
     study = opened()
     study.begin("s")

@@ -108,6 +108,8 @@ class Standing(State):
             self._leave_support(record)
         else:
             place.lost = True
+        if self.pending is not None:
+            self.last_told = self.pending, record
         self.pending = self.doubt = None
         self.tells += 1
         self.rows += 1

@@ -58,6 +58,7 @@ class State:
         self.vouched: list[Record] = []  # imports with rows like others; a person vouches that they differ
         self.pending: Record | None = None  # the ask
         self.doubt: Record | None = None  # where a plant was told to be and cannot be, until its ask is told
+        self.last_told: tuple[Record, Record] | None = None  # an ask and its tell, since the last snapshot
         self.last_terminal: Record | None = None
         self.alarms: dict[int, Raised] = {}  # by the number of their record; not yet acknowledged
         self.unwritten: list[Raised] = []  # raised, but not yet in the journal

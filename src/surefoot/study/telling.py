@@ -185,8 +185,12 @@ def told_before(
     name: str,
     told: tuple[Label, Cost, Label, float | None],
 ) -> Receipt:
-    """The receipt of a tell that is only repeated; anything else about an ask that is not pending is refused."""
-    ask, tell = _find(path, layer, name)
+    """The receipt of a tell that is only repeated; anything else about an ask that is not pending is refused.
+
+    What a caller repeats is nearly always the last tell, which is at hand; the journal is read for older ones.
+    """
+    known = standing.last_told
+    ask, tell = known if known is not None and known[0]["ask"] == name else _find(path, layer, name)
     if tell is None:
         raise OutOfOrder("the episode of this ask was aborted, so nothing can be told", got=name)
     now = tell_entries(standing, exact, ask, *told)
