@@ -27,7 +27,7 @@ CUTS = [(first, first + 0.1) for first in np.arange(0.0, 1.0, 0.1)]
 @pytest.fixture(params=["through the cache", "past it"])
 def arrays(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Two of different size and kind, the second one not from the first byte of its file."""
-    monkeypatch.setattr(read_ahead, "KEPT", 0.0 if request.param == "past it" else 1.0)
+    monkeypatch.setattr(read_ahead, "own_memory", lambda: 0 if request.param == "past it" else 1 << 40)
     monkeypatch.setattr(read_ahead, "_PIECE", 1 << 12)
     files = []
     for i, (size, kind) in enumerate(zip(SIZES, ("f8", "i4"), strict=True)):

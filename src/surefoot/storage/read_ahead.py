@@ -2,8 +2,9 @@
 
 Threads read each part into memory that an earlier part no longer needs. What works on it meets no page that is still to
 come, and a file that was cut meanwhile is an error here; by its mapping it would end the process. Arrays that together
-are more than half of the machine's memory are read past the system's cache of files, which could not keep them until
-they are wanted again: to make room in it takes the processor longer than all that is done with what is read.
+are more than half of the memory, the machine's or the container's, are read past the system's cache of files, which
+could not keep them until they are wanted again: to make room in it takes the processor longer than all that is done
+with what is read.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from surefoot.errors import UnreadableFile
+from surefoot.storage.memory import own_memory
 
-KEPT = 0.5  #: of the machine's memory: arrays that together are larger are read past the cache
+KEPT = 0.5  #: of the memory for this process: arrays that together are larger are read past the cache
 THREADS = 2  #: one reads what is small while the other one waits for the disk
 AHEAD = 8  #: parts that are read beyond those that are worked on
 
@@ -108,8 +110,7 @@ class ReadAhead:
 
     def __enter__(self) -> ReadAhead:
         if hasattr(os, "preadv"):  # without it the system reads when a page is wanted
-            memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-            large = sum(x.nbytes for x in self._arrays) > KEPT * memory
+            large = sum(x.nbytes for x in self._arrays) > KEPT * own_memory()
             try:
                 for x in self._arrays:
                     self._mapped.append(_opened(x, large))
