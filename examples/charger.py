@@ -34,16 +34,16 @@ def gained(h: int, x: Any, rate: float) -> Any:
 def charger(cells: int = 10, rates: Any = (0.0, 0.5, 1.0, 1.5, 2.0), rays: bool = False, norm: float = 0.5) -> sf.Plant:
     """With ``rays`` any rate between those given may be chosen: ``charger(rates=[0.0, 0.5, 2.0], rays=True)``."""
     return sf.Plant(
-        state={"charge": (0.0, 1.0, cells), "temperature": (20.0, 50.0, cells)},
+        state={"charge": (0.0, 1.0, cells), "temperature [°C]": (20.0, 50.0, cells)},
         inputs={"rate": list(rates)},
         horizon=13,
-        start={"charge": 0.1, "temperature": 25.0},
+        start={"charge": 0.1, "temperature [°C]": 25.0},
         models=[heats],
-        disturbance={"temperature": 0.5},
+        disturbance={"temperature [°C]": 0.5},
         measures=measures,
         reward=gained,
         fallback=0.5,
-        forbidden={"temperature": (45.0, None)},
+        forbidden={"temperature [°C]": (45.0, None)},
         limits=[sf.Limit("stress", bound=0.6, noise=0.05, norm=norm)],
         same_at_every_step=True,
         rays=rays,

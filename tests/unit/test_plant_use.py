@@ -139,3 +139,18 @@ def test_players_of_the_wrong_kind_are_refused_with_the_right_one() -> None:
     ):
         with pytest.raises(InvalidInput, match=said):
             play()
+
+
+def test_the_name_of_a_coordinate_may_hold_its_unit() -> None:
+    """On the axis of a picture, in a hat and a forbidden range, and in what is said."""
+    level, foam = "level [%_$]", sf.hat("level [%_$]", [0.0, 0.5, 1.0])
+    plant = tank(
+        state={level: (0.0, 1.0, 10)},
+        start={level: 0.45},
+        disturbance={level: 0.01},
+        forbidden={level: (0.9, None)},
+        measures=[foam, lambda h, x, u: u],
+    )
+    agent = sf.PlantAgent(plant)
+    assert sf.draw(plant, agent.plan).axes[0].get_xlabel() == r"level [%_\$]"  # as matplotlib writes a dollar
+    assert plant.cells.said(4) == "level [%_$] 0.4 … 0.5"

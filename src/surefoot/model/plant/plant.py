@@ -69,8 +69,9 @@ class Plant(Chooser):
     a tuple where there are several inputs. It is called with many states at once, x of shape (n, P), if it can be.
 
     Args:
-        state: ``{name: (low, high, number of cells)}``, or a list of the cells' edges in place of the tuple. An end
-            may be None: ``(0.0, None, 0.5)`` has cells of width 0.5 from 0 on, without an end.
+        state: ``{name: (low, high, number of cells)}``, or a list of the cells' edges in place of the tuple. A name
+            may hold the unit, ``"level [m]"``: pictures and messages have it as it is. An end may be None:
+            ``(0.0, None, 0.5)`` has cells of width 0.5 from 0 on, without an end.
         inputs: ``{name: levels}``; every combination may be chosen.
         horizon: H, the number of steps; inputs are chosen at steps 0 … H-2.
         start: the state at step 0: a number per coordinate, or a range ``(low, high)`` for some, in order or by name.
