@@ -34,7 +34,7 @@ from benchmarks.rows import Row, row
 from benchmarks.rows_per_pair import rows_per_pair
 from benchmarks.timing import best_of, show
 from surefoot.plan.confidence import default_ridge
-from surefoot.plan.directed import MOST_TARGETS
+from surefoot.plan.shares import MOST_TARGETS
 from surefoot.plan.hope import reached
 
 SIZES = [(10_000, 16, 5.0), (100_000, 32, 2.0), (1_000_000, 64, 2.0)]  # triplets per step, features, target

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,15 @@ from .lsvi_new import Plan, Reference, ValueFit, ValueRow, _best
 from .tables import Action, PairKey, State, StateKey, Tables
 
 NEAR = 1e-9
-Key = tuple[Any, ...]  # of a cost row, or (H-1, s) for the cost of a last state
+Key = tuple[Any, ...]  # of a cost row, of a pair, or (H-1, s) for the cost of a last state
+
+
+class Bonus(NamedTuple):
+    """What exploring adds."""
+
+    weight: float  # omega
+    share: dict[Key, float]
+    sure: dict[StateKey, float]  # V
 
 
 class DirectedReference(Reference):
@@ -28,6 +36,8 @@ class DirectedReference(Reference):
         self.scale, self.doubtful = 1.0, False
         self.directed_plans = self.undirected_plans = self.moved_plans = 0
         self.spaces_aimed_at = set[int]()
+        self.came = dict[tuple[Any, ...], int]()
+        self.lowered_shares = self.lowered_values = 0
         super().__init__(tables, p, **rest)
 
     # ------------------------------------------------------------------ the plan
@@ -39,9 +49,9 @@ class DirectedReference(Reference):
         fits = self._value_fits()
         certified = {pair for pair, yes in plan.certified.items() if yes}
         hopeful, hopeful_ends = self._hopeful(plan)
-        best_value, best_play, best_q = self._sweep(fits, hopeful, hopeful_ends, {}, 0.0)
+        best_value, best_play, best_q = self._sweep(fits, hopeful, hopeful_ends)
         safe_ends = {s for s in self.layers[self.H - 1] if (self.H - 1, s) in plan.safe}
-        value, play, q = self._sweep(fits, certified, safe_ends, {}, 0.0)
+        value, play, q = self._sweep(fits, certified, safe_ends)
         gap = max(best_value[0, s] - value[0, s] for s in self.t.starts)
         self.doubtful |= abs(gap - 1e-9 * self.H) < 1e-12 * self.H or 1e-12 < gap < 1e-8
         gap = gap if gap > 1e-9 * self.H else 0.0
@@ -56,8 +66,7 @@ class DirectedReference(Reference):
                 self.doubtful |= sum(gaps[start] - each < NEAR for each in gaps.values()) > 1
 
                 def explored(weight: float) -> tuple[Any, Any, Any]:
-                    bonus = {key: weight * one for key, one in share.items()}
-                    return self._sweep(fits, certified, safe_ends, bonus, weight)
+                    return self._sweep(fits, certified, safe_ends, Bonus(weight, share, value))
 
                 weight = self._weigh(gap, lambda weight: explored(weight)[0][0, start] - value[0, start])
                 richer, chosen, richer_q = explored(weight)
@@ -106,6 +115,8 @@ class DirectedReference(Reference):
         self, h: int, s: State, a: Action, s2: State, cost: Sequence[float], features: Sequence[float] | None = None
     ) -> None:
         super().observe(h, s, a, s2, cost, features)
+        if self.gap > 0.0:
+            self.came[h, s, a, s2] = self.came.get((h, s, a, s2), 0) + 1
         row = self.value_rows.pop()  # learned from V/(1 + omega)
         self.value_rows.append(ValueRow(h, [self.scale * f for f in row.features], self.scale * row.target))
 
@@ -136,28 +147,58 @@ class DirectedReference(Reference):
         return pairs, ends
 
     def _sweep(
-        self, fits: list[ValueFit], allowed: set[PairKey], ends: set[State], bonus: dict[Key, float], weight: float
+        self, fits: list[ValueFit], allowed: set[PairKey], ends: set[State], bonus: Bonus | None = None
     ) -> tuple[dict[StateKey, float], dict[StateKey, Action], dict[PairKey, float]]:
         """(S7) over some pairs: V, the greedy action, Q of every pair."""
-        last = self.H - 1
+        bonus = bonus or Bonus(0.0, {}, {})
+        last, weight, share = self.H - 1, bonus.weight, bonus.share
         value: dict[StateKey, float] = {}
         action: dict[StateKey, Action] = {}
         q: dict[PairKey, float] = {}
         for s in self.layers[last]:
-            value[last, s] = self.t.terminal_reward[s] + bonus.get((last, s), 0.0) if s in ends else 0.0
+            value[last, s] = self.t.terminal_reward[s] + weight * share.get((last, s), 0.0) if s in ends else 0.0
         for h in reversed(range(last)):
             cap = (self.H - h) * (1.0 + weight)
             for s in self.layers[h]:
                 for a in self.t.actions[h, s]:
-                    rows = [bonus.get(row, 0.0) for row in self.t.rows((h, s, a))]
-                    expected = self._expected_next(fits[h], value, (h, s, a))
-                    q[h, s, a] = self.t.reward[h, s, a] + expected + max(rows)
+                    pair = (h, s, a)
+                    follows = self._expected_next(fits[h], value, pair) + weight * share.get(pair, 0.0)
+                    if share and self._plays(pair):
+                        most = self._allowed(fits[h], value, pair, bonus)
+                        self.lowered_values += most < follows - 1e-6
+                        follows = min(follows, most)
+                    q[pair] = self.t.reward[pair] + follows
                 open_to = {a: q[h, s, a] for a in self.t.actions[h, s] if (h, s, a) in allowed}
                 value[h, s] = 0.0
                 if open_to:
                     action[h, s] = _best(open_to, cap)
                     value[h, s] = min(q[h, s, action[h, s]], cap)
         return value, action, q
+
+    # ------------------------------------------------------------------ what came
+
+    def _plays(self, pair: PairKey) -> int:
+        return sum(self.came.get((*pair, s2), 0) for s2 in self.t.successors[pair])
+
+    def _most(self, pair: PairKey, worth: dict[State, float]) -> float:
+        """The most that can be expected: every triplet as likely as it can be, the best first."""
+        triplets = sum(len(following) for following in self.t.successors.values())
+        n, left, total = self._plays(pair), 1.0, 0.0
+        for s2 in sorted(worth, key=worth.__getitem__, reverse=True):
+            times = self.came.get((*pair, s2), 0)
+            chance = math.e / (math.e - 1.0) * (times + math.log(triplets / self.p)) / n if n else 1.0
+            total += min(left, chance) * worth[s2]
+            left -= min(left, chance)
+        return total
+
+    def _allowed(self, fit: ValueFit, value: dict[StateKey, float], pair: PairKey, bonus: Bonus) -> float:
+        """What V expects, and the most of what the rest exceeds it by."""
+        h, weight = pair[0], bonus.weight
+        more = {s2: value[h + 1, s2] - bonus.sure[h + 1, s2] for s2 in self.t.successors[pair]}
+        own = weight * bonus.share.get(pair, 0.0)
+        if self.t.pair_rows is None:
+            own, more = 0.0, {s2: one + weight * bonus.share.get((*pair, s2), 0.0) for s2, one in more.items()}
+        return self._expected_next(fit, bonus.sure, pair) + self._most(pair, more) + own
 
     def _tied(self, play: dict[StateKey, Action], q: dict[PairKey, float], allowed: set[PairKey]) -> bool:
         """Another action is as good to within rounding, in a state that may be met."""
@@ -224,6 +265,7 @@ class DirectedReference(Reference):
         return found
 
     def _shares(self, plan: Plan, certified: set[PairKey], play: dict[StateKey, Action]) -> dict[Key, float]:
+        """Of cost rows, of pairs and of last states."""
         targets = self._targets(plan, certified, play)
         every: dict[Key, list[float]] = {}
         alone: dict[Key, float] = {}
@@ -241,15 +283,22 @@ class DirectedReference(Reference):
                     width = float(z @ inverse[h] @ z)
                     if h == key[0] or self.t.stationary_costs:
                         told.append(float(x @ inverse[h] @ z) ** 2 / ((1.0 + u) * width) if width > 0.0 else 0.0)
-        score = {key: sum(told) / max(1, len(told)) for key, told in every.items()}
-        most, most_alone = max(score.values(), default=0.0), max(alone.values(), default=0.0)
-        least = min(0.1, max(0.01, self.episodes_ended / 1e5)) * most_alone
-        self.doubtful |= abs(most - least) < 1e-9 or 0.0 < most_alone < 1e-9
-        if most_alone <= 0.0:
+        aimed = {key: sum(told) / max(1, len(told)) for key, told in every.items()}
+        least = min(0.1, max(0.01, self.episodes_ended / 1e5))
+        score = {key: max(one, least * alone[key]) for key, one in aimed.items()}
+        for pair in {key[:3] for key in score if len(key) == 4}:
+            rows = self.t.rows(pair)
+            highest = max(score[row] for row in rows)
+            score[pair] = highest
+            if self.t.pair_rows is None and self._plays(pair):
+                score[pair] = self._most(pair, {row[3]: score[row] for row in rows})
+                self.lowered_shares += score[pair] < highest - 1e-6
+        most = max((one for key, one in score.items() if len(key) != 4), default=0.0)
+        self.doubtful |= 0.0 < most < 1e-9
+        if most <= 0.0:
             return {}
-        if most < least:
-            self.undirected_plans += 1
-            return {key: one / most_alone for key, one in alone.items()}
-        self.directed_plans += 1
+        directed = any(one > least * alone[key] for key, one in aimed.items())
+        self.directed_plans += directed
+        self.undirected_plans += not directed
         self.spaces_aimed_at |= {space for space, _ in targets}
         return {key: one / most for key, one in score.items()}

@@ -10,7 +10,8 @@ import pytest
 
 import surefoot as sf
 from surefoot.errors import InvalidInput
-from surefoot.plan.directed import Waited, useful
+from surefoot.plan.directed import Waited
+from surefoot.plan.shares import useful
 from tests.alike import assert_same_run, differences, plan_record
 from tests.studies import Plant, go_on, opener
 

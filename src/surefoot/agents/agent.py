@@ -32,6 +32,9 @@ Chances = tuple[FloatArray, ...]
 """Per decision layer (N,) how likely each pair is played in its state; all zero in states without an action."""
 
 
+GROWS = ("draws", "came/")  #: arrays of a checkpoint that grow with the episodes
+
+
 def check_problem(problem: Problem, grows: bool = False) -> Problem:
     """The problem itself; anything else, above all a World, is refused. ``grows``: the agent can play problems whose
     graph grows (spec 9)."""
@@ -247,7 +250,7 @@ class Agent(ABC):
         refuse_inside(self.place, "a checkpoint is restored between episodes")
         for name, array in self.checkpoint().items():
             fits = name in saved and (
-                np.ndim(saved[name]) == 1 if name == "draws" else np.shape(saved[name]) == array.shape
+                np.ndim(saved[name]) == 1 if name.startswith(GROWS) else np.shape(saved[name]) == array.shape
             )
             if not fits:
                 found = f"shape {np.shape(saved[name])}" if name in saved else "nothing"

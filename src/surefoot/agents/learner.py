@@ -52,7 +52,7 @@ class Learner(Agent):
 
     options: LearnerOptions
     _plan: Plan
-    traced: ClassVar[bool] = False  #: learns more from an observation than the two regressions: :meth:`_note`
+    traced: bool = False  #: learns more from an observation than the two regressions: :meth:`_note`
     _set_by_plans: ClassVar[tuple[str, ...]] = (
         *("planned_cost_log_det", "planned_value_log_det", "_planned_data", "_new_data", "_replans", "_plan"),
         *("problem", "_may_grow", "_planned_at"),
@@ -283,14 +283,18 @@ class Learner(Agent):
     def _grow(self) -> None:
         """Expand what the plan in force allows (spec 9). If a user's function raises, nothing has changed."""
         if (larger := grown(self.plan)) is not None:
-            self.problem, self._waiting = larger, None  # nothing is waiting now
+            self._move_to(larger)
+
+    def _move_to(self, problem: Problem) -> None:
+        """Go on with a graph that this one has grown into; nothing is waiting now."""
+        self.problem, self._waiting = problem, None
 
     def adopt(self, problem: Problem) -> None:
         """Continue on a graph that this one has grown into, and plan; only between episodes."""
         refuse_inside(self.place, "a graph never grows inside an episode")
         self._enter()
         before = self.planned()
-        self.problem, self._waiting = problem, None
+        self._move_to(problem)
         self._replan_or(before)
 
     def look_over(self, problem: Problem) -> None:

@@ -32,23 +32,24 @@ from surefoot.agents.learner import Learner
 from surefoot.checks import at_least, list_of, one_of, probability, whole
 from surefoot.clusters import Cluster, cluster_of, is_cluster
 from surefoot.errors import InvalidInput
+from surefoot.estimate.arrivals import Arrivals
 from surefoot.estimate.costs import CostBounds, bound_costs
 from surefoot.estimate.ellipsoids import MULTIPLIERS
 from surefoot.estimate.families import Family, with_ratios
 from surefoot.estimate.values import ValueEllipsoid
-from surefoot.model.arrays import FloatArray
+from surefoot.model.arrays import FloatArray, IntArray
 from surefoot.model.graph import LayeredGraph
 from surefoot.model.problem import Problem
 from surefoot.model.rules import check_flag
-from surefoot.plan import directed
 from surefoot.plan.certify import Certified
 from surefoot.plan.confidence import cost_confidence, refuse_unusable, value_confidence
-from surefoot.plan.directed import HEAVY, Directed, Explored, Waited, useful, weighed
+from surefoot.plan.directed import HEAVY, Directed, Explored, InMemory, Waited, weighed
 from surefoot.plan.explore import bonuses, future_uncertainty, pair_uncertainty, slacks, terminal_uncertainty
 from surefoot.plan.hope import Hope, hope
 from surefoot.plan.mapped import Mapped
 from surefoot.plan.plan import Plan
 from surefoot.plan.rays import Opened, open_rays
+from surefoot.plan.shares import useful
 from surefoot.plan.values import most_to_come, optimistic_values
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ class LsviNew(LookAhead):
     grows: ClassVar[bool] = True
     knows_rays: ClassVar[bool] = True
     options: LsviNewOptions
-    _set_by_plans = (*LookAhead._set_by_plans, "_waited")
+    _set_by_plans = (*LookAhead._set_by_plans, "_waited", "_arrivals", "_arrivals_then", "traced")
 
     def __init__(
         self,
@@ -164,6 +165,8 @@ class LsviNew(LookAhead):
         ratios = [(j, family.ratio) for family in self._learning for j in family.members]
         self._slack = slacks(problem, slack)  # (H, m)
         self._waited = Waited()
+        self._arrivals = Arrivals(problem.graph)
+        self._arrivals_then = self._arrivals.flat()  # when the plan in force was made
         self._cluster, self._blockwise = cluster, cast("Blockwise | None", None)
         options = LsviNewOptions(
             failure_probability=p,
@@ -204,7 +207,7 @@ class LsviNew(LookAhead):
         known, graph = self.value_ellipsoids(), problem.graph  # Step 3
         if self.options.exploration == "directed":  # Step 4
             hoped = hope(problem, bounds, certified, known, opened)
-            return self._directed(problem, bounds, certified, known, hoped, directed, opened)
+            return self._directed(problem, bounds, certified, known, hoped, InMemory(), opened)
         values = optimistic_values(graph, allowed, self._ideas(graph, bounds, allowed), known, most_to_come(graph))
         return Plan(problem, bounds, certified, values, known, self.replans, opened=opened)
 
@@ -251,8 +254,10 @@ class LsviNew(LookAhead):
         opened: Opened | None = None,
     ) -> Plan:
         """A plan that explores towards what is hoped for. ``by``: who computes shares and values,
-        :mod:`surefoot.plan.directed` or something with the same functions."""
+        :class:`surefoot.plan.directed.InMemory` or something with the same methods."""
         self._waited = self._waited.at(self.episodes, hoped.gap)
+        self._arrivals_then = self._arrivals.flat()
+        self.traced = hoped.gap > 0 and opened is None  # at another intensity other triplets are likely
         values, found = hoped.sure, None
         told = self._told(problem, certified, hoped, by)
         if told is not None:
@@ -264,7 +269,7 @@ class LsviNew(LookAhead):
             weight, explored = weighed(problem.graph, hoped, self._waited, exploring)
             counts = weight >= HEAVY or not explored.alike()
             self._waited = replace(self._waited, weight=weight, exploring=counts)
-            values, found = explored.values, Directed(weight, told.all)  # also to learn whether what it waits for comes
+            values, found = explored.values, Directed(weight, told)  # also to learn whether what it waits for comes
         return Plan(problem, bounds, certified, values, known, self.replans, found, hoped, opened=opened)
 
     def _told(self, problem: Problem, certified: Certified, hoped: Hope, by: Any) -> Any:
@@ -273,10 +278,23 @@ class LsviNew(LookAhead):
         if not (hoped.gap > 0 and self._waited.may_explore(self.episodes, options.budget)):
             return None
         ridge = sorted(options.ridges)[len(options.ridges) // 2]
-        return by.shares(problem, self.costs, certified, hoped, ridge, self._slack, useful(self.episodes))
+        played = self._arrivals.played(problem.graph, options.failure_probability)
+        return by.shares(problem, self.costs, certified, hoped, ridge, self._slack, useful(self.episodes), played)
 
     def _due_at(self) -> int | None:
         return self._waited.due_at(self.replan_growth, self.options.budget)
+
+    def _note(self, episode: int, h: int, edge: int, cost: FloatArray | None) -> None:
+        if self.traced:
+            self._arrivals.add(h, [edge])
+
+    def retell(self, edges: IntArray, costs: FloatArray, told_last: bool) -> None:
+        for h in range(edges.shape[1]):
+            self._arrivals.add(h, edges[:, h].tolist())
+
+    def _move_to(self, problem: Problem) -> None:
+        super()._move_to(problem)
+        self._arrivals = Arrivals(problem.graph)  # its triplets have other numbers
 
     def inherit(self, other: Learner) -> None:
         super().inherit(other)
@@ -285,10 +303,14 @@ class LsviNew(LookAhead):
 
     def checkpoint(self) -> dict[str, NDArray[Any]]:
         waited = {f"waited/{name}": np.array(getattr(self._waited, name)) for name in REMEMBERED}
-        return {**super().checkpoint(), **waited}
+        moments = {"now": self._arrivals.flat(), "then": self._arrivals_then}
+        came = {f"came/{moment}/{name}": array for moment, flat in moments.items() for name, array in flat.items()}
+        return {**super().checkpoint(), **waited, **came}
 
     def _load(self, saved: Mapping[str, NDArray[Any]], moment: str) -> None:
         super()._load(saved, moment)
+        names = {name: saved[f"came/{moment}/{name}"] for name in self._arrivals_then}
+        self._arrivals.load(names, self.problem.graph)
         if moment == "then":
             self._waited = Waited(**{name: saved[f"waited/{name}"].item() for name in REMEMBERED})
 

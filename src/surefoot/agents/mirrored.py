@@ -123,7 +123,7 @@ class Opdop(Mirrored):
     """
 
     name: ClassVar[str] = "opdop"
-    traced: ClassVar[bool] = True
+    traced = True
     options: OpdopOptions
     _seen: Evaluated | None
 

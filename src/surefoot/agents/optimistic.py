@@ -114,7 +114,7 @@ class UcrlVtrPlus(Paced):
     """
 
     name: ClassVar[str] = "ucrl-vtr-plus"
-    traced: ClassVar[bool] = True
+    traced = True
     options: WeightedOptions
 
     def _prepare(self, problem: Problem) -> None:
@@ -215,7 +215,7 @@ class HfUcrlVtrPlus(Paced):
     """
 
     name: ClassVar[str] = "hf-ucrl-vtr-plus"
-    traced: ClassVar[bool] = True
+    traced = True
     options: HfUcrlVtrPlusOptions
 
     def _prepare(self, problem: Problem) -> None:

@@ -46,7 +46,7 @@ class Tabular(Paced):
     """Counts visits and costs, and knows nothing else."""
 
     options: TabularOptions
-    traced: ClassVar[bool] = True
+    traced = True
 
     def _prepare(self, problem: Problem) -> None:
         super()._prepare(problem)

@@ -109,22 +109,19 @@ def expected_next_value(
     ⟨θ̂, φ_V⟩ + optimism · radius · ‖φ_V‖_{A⁻¹}, clipped to the range of V on the pair's own support: valid because P is
     a distribution on a known support. The paper does not clip.
     """
+    if wanted is None:
+        return expected_of(layer, value, known, np.arange(layer.n_pairs))
     out = np.full(layer.n_pairs, np.nan)
-    fill_expected(layer, value, known, np.arange(layer.n_pairs) if wanted is None else wanted, out)
+    out[wanted] = expected_of(layer, value, known, wanted)
     return out
 
 
-def fill_expected(layer: Layer, value: FloatArray, known: ValueEllipsoid, wanted: IntArray, out: FloatArray) -> None:
-    """The same, written to the places of the wanted pairs (rising) in out (N,)."""
-    x = layer.transition_features
-    of, many = asked(layer, value, known), kernels.worth_threads(x, len(wanted) * len(x) // max(1, layer.n_pairs))
-
-    def some(first: int, end: int) -> None:
-        found = np.empty(end - first)
-        value_kernels.expected(of, wanted[first:end], found)
-        out[wanted[first:end]] = found
-
-    in_ranges(len(wanted), many, some)
+def expected_of(layer: Layer, value: FloatArray, known: ValueEllipsoid, pairs: IntArray) -> FloatArray:
+    """(n,) the same of some pairs (n,), rising."""
+    x, found = layer.transition_features, np.empty(len(pairs))
+    of, many = asked(layer, value, known), kernels.worth_threads(x, len(pairs) * len(x) // max(1, layer.n_pairs))
+    in_ranges(len(pairs), many, lambda first, end: value_kernels.expected(of, pairs[first:end], found[first:end]))
+    return found
 
 
 def asked(layer: Layer, value: FloatArray, known: ValueEllipsoid) -> value_kernels.Asked:

@@ -37,3 +37,10 @@ def rows_of_pairs(row_ptr: IntArray, pair_ptr: IntArray) -> IntArray:
 def pointer_of(lengths: IntArray) -> NDArray[np.int64]:
     """(n+1,) where each of n parts with these lengths begins, and where the last one ends."""
     return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+
+
+def segments(pointer: IntArray, wanted: IntArray) -> tuple[IntArray, IntArray]:
+    """(the entries of some segments one after the other, where each begins among them)."""
+    begin, end = np.asarray(pointer[wanted]), np.asarray(pointer[wanted + 1])
+    ptr = pointer_of(end - begin)
+    return np.repeat(begin - ptr[:-1], end - begin) + np.arange(ptr[-1]), ptr

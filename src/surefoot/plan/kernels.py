@@ -142,6 +142,7 @@ def _values(
     state_ptr: IntArray,
     reward: FloatArray,  # (N,)
     bonus: FloatArray,  # (N,)
+    most: FloatArray,  # (N,)  that follows, bonus included; or empty
     allowed: BoolArray,  # (N,)
     cap: float,
     fallback: IntArray,
@@ -161,7 +162,10 @@ def _values(
         found = np.empty(len(wanted))
         expected(asked, wanted, found)
         for i in range(len(wanted)):
-            q[wanted[i]] = reward[wanted[i]] + found[i] + bonus[wanted[i]]
+            pair = wanted[i]
+            q[pair] = reward[pair] + found[i] + bonus[pair]
+            if most.size and q[pair] > reward[pair] + most[pair]:
+                q[pair] = reward[pair] + most[pair]
         _best(first, last, state_ptr, q, allowed, cap, fallback, value, action)
 
 
@@ -218,17 +222,17 @@ def _led_to(
     state_ptr: IntArray,
     pair_ptr: IntArray,
     successor: IntArray,
-    bonus: FloatArray,  # (N,)
+    marked: BoolArray,  # (N,)
     allowed: BoolArray,  # (N,)
     following: BoolArray,  # (S',)
     led: BoolArray,  # (S,)  written
 ) -> None:
-    """States with an allowed pair that has a bonus, or may lead to a marked state."""
+    """States with an allowed pair that is marked, or may lead to a marked state."""
     for state in range(begin, end):
         some = False
         for pair in range(state_ptr[state], state_ptr[state + 1]):
             if allowed[pair]:
-                some |= bonus[pair] != 0.0
+                some |= marked[pair]
                 for edge in range(pair_ptr[pair], pair_ptr[pair + 1]):
                     some |= following[successor[edge]]
         led[state] = some

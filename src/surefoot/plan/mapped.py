@@ -31,7 +31,7 @@ from surefoot.model.problem import Problem
 from surefoot.plan import directed
 from surefoot.plan import kernels as sweeps
 from surefoot.plan.certify import Certified, certified_by, certify
-from surefoot.plan.directed import Explored, Shares
+from surefoot.plan.directed import Explored
 from surefoot.plan.hope import (
     Backward,
     Hope,
@@ -43,7 +43,8 @@ from surefoot.plan.hope import (
     last_ahead,
     least_worth,
 )
-from surefoot.plan.values import Values, most_to_come, optimistic_values, step_values, without_q
+from surefoot.plan.shares import Shares, shares_towards
+from surefoot.plan.values import AtMost, Values, limits_of, most_to_come, optimistic_values, step_values, without_q
 from surefoot.storage.read_ahead import Lent, ReadAhead, Room
 from surefoot.threads import in_ranges, on_threads
 
@@ -109,7 +110,7 @@ class Mapped:
         self._steps.clear()  # the plan keeps less than is there
         return hope_of(problem, bounds, steps, pairs, either, action, best_action)
 
-    shares = staticmethod(directed.shares)
+    shares = staticmethod(shares_towards)
 
     def exploring_values(
         self,
@@ -133,6 +134,7 @@ class Mapped:
         known: Sequence[ValueEllipsoid],
         caps: Sequence[float],
         last_bonus: FloatArray,
+        at_most: AtMost,
     ) -> Values:
         """As :func:`surefoot.plan.values.optimistic_values` of certified pairs, and what they are worth at least: by V
         and its policy, ``sure``, which they differ from where something may lead to a bonus."""
@@ -145,10 +147,13 @@ class Mapped:
             for h in reversed(range(len(graph.layers))):
                 layer, pairs, ahead = graph.layers[h], allowed.pairs[h], steps[0]
                 here = _OfStates.beside(sure.value[h], self._low[h], sure.action[h])
-                affected = _affected(layer, bonus[h], pairs, ahead.differs)
+                limits = at_most(h, ahead.value)
+                marked = bonus[h] != 0.0
+                marked[limits[0]] = True
+                affected = _affected(layer, marked, pairs, ahead.differs)
                 affected |= here.value >= most[h]  # which is no limit here
 
-                work = partial(_explore, here, before, pairs, bonus[h], known[h], caps[h], ahead)
+                work = partial(_explore, here, before, pairs, bonus[h], limits, known[h], caps[h], ahead)
                 self._walk(layer, BLOCK, work, affected)
                 steps.insert(0, here)
             value, _, action, _ = zip(*steps, strict=True)
@@ -211,6 +216,7 @@ def _explore(
     before: list[_Low],  # likewise
     pairs: BoolArray,  # (N,)
     bonus: FloatArray,  # (N,)
+    limits: tuple[IntArray, FloatArray],  # on what follows some pairs
     known: ValueEllipsoid,
     cap: float,
     ahead: _OfStates,
@@ -220,16 +226,18 @@ def _explore(
     part: Layer,
 ) -> None:
     """A part of a step."""
-    value, action = step_values(part, pairs[its], bonus[its], known, cap, ahead.value)[1:]
+    mine = slice(*np.searchsorted(limits[0], (its.start, its.stop)))
+    most = limits_of(part.n_pairs, limits[0][mine] - its.start, limits[1][mine])
+    value, action = step_values(part, pairs[its], bonus[its], known, cap, ahead.value, most)[1:]
     low = least_worth(part, action, known, ahead.low)
     here.differs[own] = (value != here.value[own]) | (low != here.low[own])
     before.append(_Low(here.low, own, here.low[own].copy()))
     here.value[own], here.low[own], here.action[own] = value, low, in_the_step(action, its.start)
 
 
-def _affected(layer: Layer, bonus: FloatArray, pairs: BoolArray, following: BoolArray) -> BoolArray:
-    """(S,) states with one of these pairs that has a bonus, or may lead to a marked state."""
+def _affected(layer: Layer, marked: BoolArray, pairs: BoolArray, following: BoolArray) -> BoolArray:
+    """(S,) states with one of these pairs that is marked, or may lead to a marked state."""
     states = np.empty(layer.n_states, bool)
     graph = map(sealed, (layer.state_ptr, layer.pair_ptr, layer.successor))
-    sweeps.led_to(layer.n_edges, *graph, bonus, sealed(pairs), following, states)
+    sweeps.led_to(layer.n_edges, *graph, marked, sealed(pairs), following, states)
     return states

@@ -16,11 +16,11 @@ from surefoot.model.layer import NO_ACTION
 from surefoot.model.problem import Problem
 from surefoot.model.rays import Intensities
 from surefoot.plan.certify import Certified, within_limits
-from surefoot.plan.directed import Directed
+from surefoot.plan.directed import Directed, arrivals_allow
 from surefoot.plan.hope import Hope, exploiting, hope, worth_at_least
 from surefoot.plan.rays import Opened
 from surefoot.plan.segments import segment_all
-from surefoot.plan.values import Values
+from surefoot.plan.values import Values, limits_of
 from surefoot.plan.why import Explanation, why
 
 ANY_SUCCESSOR: Label = object()  #: where costs do not depend on the next state, it may be left out
@@ -180,7 +180,11 @@ class Plan:
         layer = self.problem.graph.layers[h]
         expected = expected_next_value(layer, self.values.value[h + 1], self.ellipsoids[h], pairs)
         row: FloatArray = layer.reward + expected + self.values.bonus[h]
-        return row
+        if self.directed is None:
+            return row
+        known = self.problem.graph, self.ellipsoids, self.hope.sure, self.directed.told, self.directed.weight
+        most = limits_of(layer.n_pairs, *arrivals_allow(*known)(h, self.values.value[h + 1]))
+        return np.minimum(row, layer.reward + most)
 
     def value(self, h: int, s: Label) -> float:
         """V: the optimistic value of the best certified action, 0 without one."""

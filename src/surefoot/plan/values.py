@@ -30,8 +30,14 @@ class Values:
     low: FloatArray | None = None  # (S,) of the first layer: a lower bound on what these actions are worth, if known
 
 
+AtMost = Callable[[int, FloatArray], tuple[IntArray, FloatArray]]
+"""(step, V of the next states) → some pairs (P,), rising, and the most that follows them, bonus included."""
+
+
 StepValues = tuple[FloatArray, FloatArray, IntArray]
 """Of one step: Q (N,), V (S,) and the pair that is played (S,)."""
+
+_NO_LIMITS = np.empty(0)
 
 
 def most_to_come(graph: LayeredGraph) -> list[float]:
@@ -46,6 +52,7 @@ def optimistic_values(
     known: Sequence[ValueEllipsoid],
     caps: Sequence[float],
     last_bonus: FloatArray | None = None,
+    at_most: AtMost | None = None,
 ) -> Values:
     """One backward sweep of eq:estimateqvalue. ``caps``: the most that can still be collected, per layer;
     ``last_bonus`` (S,): of the last states.
@@ -55,7 +62,9 @@ def optimistic_values(
     ends = graph.terminal.reward if last_bonus is None else graph.terminal.reward + last_bonus
 
     def step(h: int, following: FloatArray) -> StepValues:
-        return step_values(graph.layers[h], allowed.pairs[h], bonus[h], known[h], caps[h], following)
+        layer = graph.layers[h]
+        most = None if at_most is None else limits_of(layer.n_pairs, *at_most(h, following))
+        return step_values(layer, allowed.pairs[h], bonus[h], known[h], caps[h], following, most)
 
     return backward_values(step, bonus, np.where(allowed.states[-1], ends, 0.0))
 
@@ -78,6 +87,13 @@ def without_q(graph: LayeredGraph, values: Values) -> Values:
     return replace(values, q=tuple(np.broadcast_to(np.nan, layer.n_pairs) for layer in graph.layers))
 
 
+def limits_of(n: int, pairs: IntArray, most: FloatArray) -> FloatArray:
+    """(n,) limits of some pairs, no limit for the others."""
+    limits = np.full(n, np.inf)
+    limits[pairs] = most
+    return limits
+
+
 def step_values(
     layer: Layer,
     allowed: BoolArray,
@@ -85,11 +101,13 @@ def step_values(
     known: ValueEllipsoid,
     cap: float,
     following: FloatArray,
+    most: FloatArray | None = None,
 ) -> StepValues:
-    """One step's values over the allowed pairs, from the next step's V."""
+    """One step's values over the allowed pairs, from the next step's V; ``most`` (N,): that follows, bonus included."""
     q = np.empty(layer.n_pairs)
     value, action = np.empty(layer.n_states), np.empty(layer.n_states, np.int64)
-    known_here = map(sealed, (layer.state_ptr, layer.reward, np.ascontiguousarray(bonus), allowed))
+    limits = _NO_LIMITS if most is None else most
+    known_here = map(sealed, (layer.state_ptr, layer.reward, np.ascontiguousarray(bonus), limits, allowed))
     ahead = asked(layer, following, known)
     sweeps.values(layer.n_edges, *known_here, cap, sealed(layer.fallback), ahead, q, value, action)
     return q, value, action

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from surefoot.estimate.arrivals import Played
 from surefoot.estimate.costs import bound_all
 from surefoot.estimate.ellipsoids import CostEllipsoids
 from surefoot.estimate.families import Family
@@ -26,10 +27,20 @@ from surefoot.model.arrays import BoolArray, FloatArray, IntArray
 from surefoot.model.graph import Anchors
 from surefoot.model.layer import NO_ACTION, Layer
 from surefoot.plan.certify import certified_by
-from surefoot.plan.directed import RowView, ShareScale, Targets, failing_rows, largest_by_pair, told_by
 from surefoot.plan.hope import NextStates, backward, followed, least_worth, played
 from surefoot.plan.segments import segment_any, spread
-from surefoot.plan.values import step_values
+from surefoot.plan.shares import (
+    OfPlayed,
+    RowView,
+    Targets,
+    Tells,
+    by_pair,
+    failing_rows,
+    largest_unplayed,
+    of_played,
+    told_by,
+)
+from surefoot.plan.values import limits_of, step_values
 from surefoot.threads import one_blas_thread
 
 
@@ -95,6 +106,23 @@ class Met(NamedTuple):
     targets: Targets
 
 
+class Scored(NamedTuple):
+    """What own rows tell."""
+
+    most: float  # the largest score of a pair that was not played
+    of_played: list[OfPlayed]  # scores of the others, by step
+
+
+class Exploring(NamedTuple):
+    """What is asked of a step of the values that explore."""
+
+    weight: float  # ω
+    most: float  # the largest score
+    cap: float
+    bonus: FloatArray  # (P,) of own pairs that were played
+    limits: FloatArray  # (P,) on what follows them
+
+
 class ExploringStep(NamedTuple):
     """One step of the values that explore; of own states."""
 
@@ -142,7 +170,8 @@ class Block:
         self._best: list[Any] = [None] * n
         self._explored: list[Any] = [None] * n
         self._met: list[Any] = [None] * n  # cost rows that certified pairs may meet
-        self._told: list[tuple[FloatArray, FloatArray]] = []
+        self._told: list[Tells] = []
+        self._played: Sequence[Played] = ()
 
     # --- what it holds ----------------------------------------------------------------------------------
 
@@ -236,27 +265,24 @@ class Block:
         return Met(np.packbits(next_hoped), np.packbits(next_certified), found.nearest())
 
     @timed
-    def score(self, seen: Sequence[Sequence[RowView]]) -> tuple[float, float]:
-        """Score the rows that may be met by what they tell about the targets. → the largest score and u/(1+u)."""
-        self._told, most, most_alone = [], 0.0, 0.0
-        for part, met, each in zip(self._parts, self._met, seen, strict=False):
-            told = told_by(part.layer.cost_features, met, each)
-            score, alone = (largest_by_pair(part.layer, told.rows, column) for column in (told.score, told.alone))
-            most, most_alone = max(most, float(score.max(initial=0.0))), max(most_alone, float(alone.max(initial=0.0)))
-            self._told.append((score, alone))
-        return most, most_alone
+    def score(self, seen: Sequence[Sequence[RowView]], least: float, played: Sequence[Played]) -> Scored:
+        """Score the rows that may be met by what they tell about the targets. ``played``: by step, own pairs that were,
+        counted from the first."""
+        self._told, self._played, most, found = [], played, 0.0, list[OfPlayed]()
+        for part, met, views, own in zip(self._parts, self._met, seen[:-1], played, strict=True):
+            told = told_by(part.layer.cost_features, met, views, least)
+            most = max(most, largest_unplayed(part.layer, own, told.rows, told.score))
+            found.append(of_played(part.layer, own, told.rows, told.score))
+            self._told.append(told)
+        return Scored(most, found)
 
     @timed
-    def explore(
-        self, h: int, value: FloatArray, low: FloatArray, scale: ShareScale, weight: float, cap: float
-    ) -> ExploringStep:
+    def explore(self, h: int, value: FloatArray, low: FloatArray, asked: Exploring) -> ExploringStep:
         """One step of r + ω · share over certified pairs."""
-        layer, known, bonus = (
-            self._parts[h].layer,
-            self._values[h],
-            weight * (self._told[h][scale.undirected] / scale.most),
-        )
-        _, best, action = step_values(layer, self._certified[h], bonus, known, cap, value)
+        layer, known, told, pairs = self._parts[h].layer, self._values[h], self._told[h], self._played[h].pairs
+        bonus = by_pair(layer, told.rows, asked.weight * (told.score / asked.most), pairs, asked.bonus)
+        limits = limits_of(layer.n_pairs, pairs, asked.limits)
+        _, best, action = step_values(layer, self._certified[h], bonus, known, asked.cap, value, limits)
         self._explored[h] = action
         return ExploringStep(best, least_worth(layer, action, known, low), action.astype(np.int32), bonus)
 

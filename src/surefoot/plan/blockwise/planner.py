@@ -17,27 +17,31 @@ import numpy as np
 
 from surefoot.clusters import Cluster
 from surefoot.errors import InvalidInput
+from surefoot.estimate.arrivals import Played
 from surefoot.estimate.costs import CostBounds, CostData, bound_costs
 from surefoot.estimate.ellipsoids import CostConfidence
 from surefoot.estimate.values import ValueEllipsoid
 from surefoot.model.arrays import BoolArray, FloatArray, IntArray
 from surefoot.model.problem import Problem
 from surefoot.model.sparse_rows import SparseRows
-from surefoot.plan import directed
-from surefoot.plan.blockwise.block import ExploringStep, Met, OwnStates, ProblemFacts
+from surefoot.plan import shares as sharing
+from surefoot.plan.blockwise.block import Exploring, ExploringStep, Met, OwnStates, ProblemFacts, Scored
 from surefoot.plan.blockwise.team import Team
 from surefoot.plan.certify import Certified
-from surefoot.plan.directed import Explored, Shares, ShareScale, Targets
+from surefoot.plan.directed import Explored, arrivals_allow
 from surefoot.plan.hope import Hope, hope_of, in_the_step, joined_states, last_ahead
+from surefoot.plan.shares import OfPlayed, Shares, Targets
 from surefoot.plan.values import Values, most_to_come, without_q
 
 
 @dataclass(frozen=True, eq=False)
 class Told:
-    """Shares that stay with the blocks."""
+    """Shares that stay with the blocks, but for those of pairs that were played."""
 
-    scale: ShareScale
+    most: float  # the largest score
     last: FloatArray  # (S,)  of the last states, which are looked at here
+    played: tuple[Played, ...]
+    of_played: tuple[OfPlayed, ...]
     all: Callable[[], Shares]  # computed here, for anyone who wants to see them
 
 
@@ -88,8 +92,9 @@ class Blockwise:
         ridge: float,
         slack: FloatArray,
         least: float,
+        played: tuple[Played, ...],
     ) -> Told | None:
-        """As :func:`surefoot.plan.directed.shares`, with the shares left where they are."""
+        """As :func:`surefoot.plan.shares.shares_towards`, with the shares left where they are."""
         graph, bounds = problem.graph, hoped.bounds
         hoped_here, certified_here = (self._starts() for _ in range(2))
         found = list[Targets]()
@@ -103,25 +108,30 @@ class Blockwise:
             rows = np.flatnonzero(hoped_here & ~certified.states[-1])
             last = len(graph.layers)
             upper = bounds.terminal_upper[rows]
-            found.append(directed.failing_rows(last, rows, upper, problem.bounds[last], slack[last]))
-        targets = directed.joined_targets(found).nearest()
-        seen = directed.seen_from(problem, data, targets, ridge)
-        answers = self.team.ask("score", [(seen,)] * len(self.team.members))
-        ends = directed.told_by(graph.terminal.cost_features, np.flatnonzero(certified_here), seen[-1])
-        at_the_end = float(ends.score.max(initial=0.0)), float(ends.alone.max(initial=0.0))
-        most, alone = (max(column) for column in zip(at_the_end, *answers, strict=True))
-        scale = directed.share_scale(most, alone, least)
-        if scale is None:
+            found.append(sharing.failing_rows(last, rows, upper, problem.bounds[last], slack[last]))
+        targets = sharing.joined_targets(found).nearest()
+        seen = sharing.seen_from(problem, data, targets, ridge)
+        words = [(seen, least, self._parts_of(played, i)) for i in range(len(self.team.members))]
+        answers: list[Scored] = self.team.ask("score", words)
+        ends = sharing.told_by(graph.terminal.cost_features, np.flatnonzero(certified_here), seen[-1], least)
+        by_step = zip(*(each.of_played for each in answers), strict=True)
+        own = [OfPlayed(*map(np.concatenate, zip(*parts, strict=True))) for parts in by_step]
+        most = sharing.largest([ends.score, *(each.pair for each in own)], *(each.most for each in answers))
+        if not most > 0:
             return None
-        last_share = np.zeros(graph.terminal.n_states)
-        last_share[ends.rows] = (ends.alone if scale.undirected else ends.score) / scale.most
 
         def every() -> Shares:
-            shares = directed.shares_of(problem, certified, seen, targets, least)
+            shares = sharing.shares_of(problem, certified, seen, targets, least, played)
             assert shares is not None
             return shares
 
-        return Told(scale, last_share, every)
+        at_the_end = sharing.laid_out(graph.terminal.n_states, ends.rows, ends.score / most)
+        return Told(most, at_the_end, played, tuple(each.over(most) for each in own), every)
+
+    def _parts_of(self, played: tuple[Played, ...], i: int) -> list[Played]:
+        """What a block owns of the pairs that were played, by step."""
+        extents = self.team.members[i].extents
+        return [each.part(own.pairs.all, own.edges.all) for each, own in zip(played, extents, strict=True)]
 
     def exploring_values(
         self,
@@ -137,10 +147,14 @@ class Blockwise:
         ends = graph.terminal.reward
         value = [np.where(certified.states[-1], ends + weight * told.last, 0.0)]
         low, action, bonus = ends, list[IntArray](), list[FloatArray]()
+        at_most = arrivals_allow(graph, known, hoped.sure, told, weight)
         for h in reversed(range(len(graph.layers))):
-            cap = most_to_come(graph)[h] * (1.0 + weight)
-            nexts = [member.next[h].all for member in self.team.members]
-            words = [(h, value[0][own], low[own], told.scale, weight, cap) for own in nexts]
+            cap, limits = most_to_come(graph)[h] * (1.0 + weight), at_most(h, value[0])[1]
+            words = []
+            for member in self.team.members:
+                own, ahead = told.played[h].among(member.extents[h].pairs.all), member.next[h].all
+                asked = Exploring(weight, told.most, cap, weight * told.of_played[h].pair[own], limits[own])
+                words.append((h, value[0][ahead], low[ahead], asked))
             found: list[ExploringStep] = self.team.ask("explore", words)
             value.insert(0, np.concatenate([each.value for each in found]))
             low = np.concatenate([each.low for each in found])
