@@ -39,7 +39,8 @@ def lay_out_calibration(found: Calibration) -> str:
         told = [["limit", "steps", "feature", "least", "largest"]]
         for one in found.limits:
             for each in one.intervals[:_MOST_INTERVALS]:
-                told.append([one.name, layer_range(each.steps), str(each.column), digits(each.low), digits(each.high)])
+                name = str(each.column) if found.features is None else found.features[each.column]
+                told.append([one.name, layer_range(each.steps), name, digits(each.low), digits(each.high)])
             if len(one.intervals) > _MOST_INTERVALS:
                 told.append([one.name, "…", "…", "…", "…"])
         parts.append(f"Cost weights, jointly at level {found.level:g} for Gaussian noise\n{columns(told)}")
