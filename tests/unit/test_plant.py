@@ -158,6 +158,23 @@ def test_samples_refute_what_is_not_so_and_name_the_state() -> None:
     assert str(tank().check()).endswith("refute nothing that was declared")
 
 
+LATER: dict[str, dict[str, Any]] = {
+    "model 0": {"models": lambda h, x, u: 0.75 * x + (u if h < 3 else 0.9 * u)},
+    "a measure": {"measures": lambda h, x, u: [1.0, x[0], u * (1 + h)]},
+    "the reward": {"reward": lambda h, x, u: u * h},
+    "the fallback": {"fallback": lambda h, x: 0.05 if h == 2 else 0.1},
+}
+
+
+@pytest.mark.parametrize("name", LATER)
+def test_functions_that_depend_on_the_step_are_refuted_where_that_was_denied(name: str) -> None:
+    assert not tank(**LATER[name]).check().refuted
+    (found,) = tank(**LATER[name], same_at_every_step=True).check().refutations
+    assert found.rule == f"{name} is not the same at every step"
+    assert "at step 0" in found.got
+    assert found.fix == "Leave out same_at_every_step."
+
+
 @pytest.mark.parametrize(
     ("changes", "rule"),
     [
