@@ -323,6 +323,27 @@ def test_a_problem_is_no_world() -> None:
         sf.run(sf.LsviNew(problem), problem, 1, 0)  # type: ignore[call-overload]
 
 
+@pytest.mark.parametrize("given", ["a world", "a name", "a class", "something else"])
+def test_what_is_no_agent_is_told_how_to_become_one(given: str) -> None:
+    world = sf.worlds.make("thermal/testing")
+    what, cure = {
+        "a world": (world, r"a World\. The agent comes first"),
+        "a name": ("fallback", r"'fallback'\. sf\.agents\.make\('fallback', world\.problem\)"),
+        "a class": (sf.LsviNew, r"the class LsviNew\. Make one: LsviNew\(world\.problem\)"),
+        "something else": (world.problem, r"a Problem\. .*a subclass of surefoot\.agents\.agent\.Agent"),
+    }[given]
+    with pytest.raises(InvalidInput, match=f"a world is played by an agent: {cure}"):
+        sf.run(what, world, episodes=1)  # type: ignore[call-overload]
+
+
+def test_an_exact_value_needs_a_truth() -> None:
+    problem = sf.worlds.make("thermal/testing").problem
+    asked = [sf.exact.solve, sf.exact.fallback_value, lambda p: sf.exact.evaluate(p, lambda h, s: 0)]
+    for ask in asked:
+        with pytest.raises(InvalidInput, match=r"an exact value needs a World: a Problem\. A Problem has no truth"):
+            ask(problem)
+
+
 def test_a_start_may_be_called_none(seed: int) -> None:
     world = hand_world(
         {(0, "s"): {"a": (0.5, {"t": (1.0, 0.0)})}, (0, None): {"a": (1.0, {"t": (1.0, 0.0)})}},

@@ -366,6 +366,17 @@ def test_an_episode_can_be_aborted_anywhere_and_what_was_told_counts(opened: Any
     assert fingerprint(opened()) == before
 
 
+def test_an_episode_that_has_not_begun_says_how_it_begins(opened: Any) -> None:
+    study = opened()
+    waiting = study.episode("cold")
+    for call in (waiting.ask, waiting.abort, lambda: waiting.tell("s", 0.1), lambda: waiting.step):
+        with pytest.raises(OutOfOrder, match=r"the episode has not begun\. .*with study\.episode\(\) as episode"):
+            call()
+    assert repr(study).endswith("normal, 0 episodes begun, due: begin>")
+    with waiting as episode:
+        assert episode.step == 0
+
+
 def test_leaving_the_block_early_aborts(opened: Any) -> None:
     study = opened()
     with pytest.raises(ZeroDivisionError), study.episode("s") as ep:

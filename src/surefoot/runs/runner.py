@@ -7,13 +7,12 @@ from typing import cast, overload
 
 from surefoot.agents.agent import Agent
 from surefoot.agents.plant_agent import PlantAgent
-from surefoot.checks import of_kind
 from surefoot.errors import InvalidInput
 from surefoot.model.plant.simulation import Simulation
 from surefoot.runs.plants import Controller, PlantRun, run_plant
 from surefoot.runs.run import Run
 from surefoot.runs.session import OnEpisode, OnPlan, Session
-from surefoot.worlds.world import World
+from surefoot.worlds.world import World, check_world
 
 
 @overload
@@ -100,12 +99,24 @@ def run(
             )
         return run_plant(cast("PlantAgent | Controller", agent), world, episodes, seed, on_plan)
     if not isinstance(agent, Agent):
-        fix = "A PlantAgent, and any controller, is run on plant.simulate(step)."
-        raise InvalidInput("a world is played by an agent", got=f"a {type(agent).__name__}", fix=fix)
-    of_kind(world, World, "a run needs a World", "A Problem has no truth: sf.World(problem, transition=…, cost=…) has.")
+        raise _no_agent(agent)
+    check_world(world, "a run")
     session = Session(agent, world, episodes, seed)
     session.call(on_plan, on_episode)
     return session.play(compiled, progress, checkpoint, checkpoint_every)
+
+
+def _no_agent(given: object) -> InvalidInput:
+    rule = "a world is played by an agent"
+    if isinstance(given, World):
+        return InvalidInput(rule, got="a World", fix="The agent comes first: sf.run(agent, world, episodes=…).")
+    if isinstance(given, str):
+        return InvalidInput(rule, got=repr(given), fix=f"sf.agents.make({given!r}, world.problem) makes one by name.")
+    if isinstance(given, type):
+        return InvalidInput(rule, got=f"the class {given.__name__}", fix=f"Make one: {given.__name__}(world.problem).")
+    fix = "A learner of your own is a subclass of surefoot.agents.agent.Agent"
+    fix += "; a PlantAgent, and any controller, is run on plant.simulate(step)."
+    return InvalidInput(rule, got=f"a {type(given).__name__}", fix=fix)
 
 
 def resume(

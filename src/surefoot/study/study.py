@@ -138,6 +138,10 @@ class Study(Held):
         study.recovered = tuple(filter(None, remarks))
         return study
 
+    def __repr__(self) -> str:
+        state = "safe mode" if self.safe_mode else "normal"
+        return f"<Study {str(self.path)!r}: {state}, {self._standing.episodes} episodes begun, due: {self.next_call}>"
+
     # --- reading it -------------------------------------------------------------------------------------
 
     @property
@@ -235,9 +239,8 @@ class Study(Held):
                 it was measured must not depend on the noise: a sensor that is silent when its reading is high would
                 bias every bound. A number that is not finite raises an alarm.
             action_applied: what an operator did instead of the offer. An action of this state counts like any other;
-            one
-                that the problem does not know is kept in the journal but not used, and the episode can only be aborted,
-                since nobody knows where it leads.
+                one that the problem does not know is kept in the journal but not used, and the episode can only be
+                aborted, since nobody knows where it leads.
             intensity: at which the action was applied, if not as offered; required for another action that has one
                 (spec 9). The data enter with the features there.
         """
