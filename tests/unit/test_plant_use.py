@@ -99,7 +99,7 @@ def test_the_page_of_a_study_shows_its_cells(tmp_path: Path, seed: int) -> None:
 
     played(tmp_path / "tank.study", 3, seed)
     page = write_study_page(tmp_path / "tank.study").read_text(encoding="utf-8")
-    assert "The plan in force: the stronger its blue" in page
+    assert "The plan in force: the stronger the blue of a cell" in page
 
 
 def test_why_an_input_is_certified_is_said_for_the_exact_state(seed: int) -> None:

@@ -217,7 +217,7 @@ def better(history: History, status: dict[str, Any]) -> str:
         change = f"{now.mean - then.mean:+.3g}".replace("-", "−")
         text += f", the first {len(first)} {then.text(3)}. <b>{verdict}: {change} per episode.</b>"
     else:
-        text += f"; a trend is shown from {2 * RECENT} episodes on."
+        text += f"; once there are {2 * RECENT}, they are compared with the first {RECENT}."
     if (left := status["to_gain"]) is not None:
         text += f" By the learner's own bounds, at most {_number(left, 3)} per episode can still be gained."
     figures = chart_figures(progress_charts(history, ended, status["pairs"]))
@@ -225,11 +225,11 @@ def better(history: History, status: dict[str, Any]) -> str:
 
 
 def progress_charts(history: History, ended: Sequence[Course], pairs: int) -> list[Chart]:
-    """Reward with its trend, the share certified, and what is still to be gained."""
+    """Reward with its running mean, the share certified, and what is still to be gained."""
     at = tuple(course.number for course in ended)
     rewards = tuple(course.reward for course in ended)
     n = min(RECENT, len(rewards))
-    trend = (math.nan,) * (n - 1) + tuple(np.convolve(rewards, np.ones(n) / n, mode="valid").tolist())
+    running = (math.nan,) * (n - 1) + tuple(np.convolve(rewards, np.ones(n) / n, mode="valid").tolist())
     every = tuple(course.number for course in history.courses)
     shares = tuple(100 * course.certified / max(1, pairs) for course in history.courses)
     gains = tuple(math.nan if course.to_gain is None else course.to_gain for course in history.courses)
@@ -245,9 +245,9 @@ def progress_charts(history: History, ended: Sequence[Course], pairs: int) -> li
             "reward",
             "Reward per episode",
             "reward",
-            f"Finished episodes only; the trend is the mean of {n}.",
+            "Finished episodes only.",
             ("reward", at, rewards),
-            ("trend", at, trend),
+            (f"mean of the last {n}", at, running),
         ),
         chart(
             "share",
