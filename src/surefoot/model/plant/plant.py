@@ -76,8 +76,8 @@ class Plant(Chooser):
         horizon: H, the number of steps; inputs are chosen at steps 0 … H-2.
         start: the state at step 0: a number per coordinate, or a range ``(low, high)`` for some, in order or by name.
         models: functions that give the next state. The truth is one of them, or a random choice among them with unknown
-            probabilities. Each must have its extremes over a cell at the cell's corners: affine in each coordinate, or
-            a monotone function of that. Otherwise give ``reach`` or ``slopes``.
+            probabilities. Each must have its extremes over a cell at the cell's corners, as a function has that is
+            affine or monotone in each coordinate. Otherwise give ``reach`` or ``slopes``.
         measures: the cost features. Each limit's cost is linear in them, with unknown coefficients. A function that
             returns a list, or a list of functions and hats (:func:`surefoot.hat`). They must be affine in each
             coordinate of x on every cell; otherwise give ``remainder``. A function of ``(h, x, u, x_next)`` also gets
