@@ -56,7 +56,7 @@ def test_a_csv_file_reads_like_rows(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"state": [0.4, 0.5]}, "column 'state' must be a finite number"),
+        ({"state": [0.4, 0.5]}, "column 'state' must be a finite number: [0.4, 0.5]. Give [level]."),
         ({"action": 0.3}, "input"),
         ({"step": 4}, "no such step"),
         ({"next_state": None}, "next_state is missing"),

@@ -588,6 +588,17 @@ def test_a_bar_appears_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> No
     assert "episodes" in bars(monkeypatch, None, step=5.0, stderr=Terminal())
 
 
+def test_a_plants_run_has_a_bar_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    truth, streams = sf.worlds.tank(), [Terminal(), Terminal(), io.StringIO()]
+    monkeypatch.setattr(progress, "time", types.SimpleNamespace(monotonic=Clock(5.0).monotonic))
+    for stream, shown in zip(streams, (None, False, None), strict=True):
+        monkeypatch.setattr(sys, "stderr", stream)
+        sf.compare(truth, {"open": lambda h, x: 0.2}, episodes=20, progress=shown)
+    said = [stream.getvalue() for stream in streams]
+    assert all(word in said[0] for word in ("fallback", "open", "20/20", "violations"))
+    assert said[1] == said[2] == ""
+
+
 def test_the_bar_tells_regret_and_violations(monkeypatch: pytest.MonkeyPatch) -> None:
     world = trail()
     session = runner.Session(Fixed(world.problem, BOLD), world, 4, 0)

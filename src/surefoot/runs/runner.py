@@ -38,6 +38,7 @@ def run(
     episodes: int,
     seed: int | None = None,
     *,
+    progress: bool | None = None,
     on_plan: OnPlan | None = None,
 ) -> PlantRun: ...
 
@@ -76,8 +77,8 @@ def run(
     Ctrl-C ends the run early and keeps what is done. ``run.interrupted`` is then True, also after a callback's True.
 
     With a simulated plant instead of the world (:meth:`Plant.simulate`), a :class:`PlantAgent` or any controller, a
-    function of ``(h, x)``, runs on the continuous state. The result is a :class:`PlantRun`; the only option is
-    ``on_plan``.
+    function of ``(h, x)``, runs on the continuous state. The result is a :class:`PlantRun`; the options are
+    ``progress`` and ``on_plan``.
 
     Examples:
         >>> world = sf.worlds.make("thermal/testing")
@@ -97,7 +98,7 @@ def run(
             raise InvalidInput(
                 "a run on a simulated plant has no on_episode", fix="Use on_plan, or run fewer episodes."
             )
-        return run_plant(cast("PlantAgent | Controller", agent), world, episodes, seed, on_plan)
+        return run_plant(cast("PlantAgent | Controller", agent), world, episodes, seed, on_plan, progress)
     if not isinstance(agent, Agent):
         raise _no_agent(agent)
     check_world(world, "a run")

@@ -194,12 +194,17 @@ class Cells:
         """(n,) a point given by name or in order. Text and truth values are no coordinates."""
         numbers = plain(self.in_order(what, given))
         if numbers is None:
-            raise InvalidInput(f"{what} must be numbers", got=f"{given!r:.100}", fix=NUMBERS)
+            fix = NUMBERS if self.dim == 1 else self._listed
+            raise InvalidInput(f"{what} must be numbers", got=f"{given!r:.100}", fix=fix)
         x = numbers.reshape(-1)
         if x.shape != (self.dim,) or not np.isfinite(x).all():
             count = "a finite number" if self.dim == 1 else f"{self.dim} finite numbers"
-            raise InvalidInput(f"{what} must be {count}", got=f"{given!r:.100}")
+            raise InvalidInput(f"{what} must be {count}", got=f"{given!r:.100}", fix=self._listed)
         return x
+
+    @property
+    def _listed(self) -> str:
+        return f"Give [{', '.join(self.names)}]."
 
 
 def _range(name: str, given: Any) -> tuple[float, float]:
