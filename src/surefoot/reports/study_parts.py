@@ -109,8 +109,8 @@ def _offered(status: dict[str, Any], problem: Problem, wording: Wording) -> str:
     limits = [f"{_words(limit.name)} ≤ {bound:g}" for limit, bound in zip(problem.limits, here, strict=True)]
     rows = [_successor(row, here, pending["step"] + 1, wording) for row in known["successors"]]
     following = table(["may follow", *limits, "then"], rows, left=("then",))
-    by = {"estimate": "certified by estimate", "assumption": "safe by your assumption: the fallback's"}
-    why = by.get(known["safe_by"], f"rests on {known['safe_by']}")
+    by = {"estimate": "Certified by estimate", "assumption": "Safe by your assumption: the fallback's"}
+    why = by.get(known["safe_by"], f"Rests on {known['safe_by']}")
     if further := opening_in_words(known["opening"], dict(zip(known["limits"], known["bounds"], strict=True))):
         why += f"; it {further}"
     state, action = map(_words, wording.offered(pending["state"], pending["action"]))
