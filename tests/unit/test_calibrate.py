@@ -262,6 +262,9 @@ def test_weights_go_by_the_names_of_their_features(seed: int) -> None:
     found = sf.calibrate(problem, log(problem, np.random.default_rng([seed, 32]), 20))
     assert {"rest", "pressure", "speed"} <= set(str(found).split())
     assert "prior={'rest': (" in found.text
+    assert "left open" not in str(found)
+    first = [row for row in log(problem, np.random.default_rng([seed, 33]), 40) if row["step"] == 0]
+    assert str(sf.calibrate(problem, first)).count("left open by the log, of 'strain': 'rest', 'speed'\n") == 1
 
 
 def test_the_proposal_can_be_pasted(seed: int) -> None:
