@@ -34,8 +34,8 @@ from benchmarks.rows import Row, row
 from benchmarks.rows_per_pair import rows_per_pair
 from benchmarks.timing import best_of, show
 from surefoot.plan.confidence import default_ridge
-from surefoot.plan.shares import MOST_TARGETS
 from surefoot.plan.hope import reached
+from surefoot.plan.shares import MOST_TARGETS
 
 SIZES = [(10_000, 16, 5.0), (100_000, 32, 2.0), (1_000_000, 64, 2.0)]  # triplets per step, features, target
 HORIZON, BRANCHING = 10, 5

@@ -149,9 +149,16 @@ def options_of(function: Callable[..., Any], without: Collection[str]) -> dict[s
 
 
 def check_options(
-    what: str, function: Callable[..., Any], given: Mapping[str, Any], without: Collection[str] = ()
+    what: str,
+    function: Callable[..., Any],
+    given: Mapping[str, Any],
+    without: Collection[str] = (),
+    beside: Collection[str] = (),
 ) -> None:
-    """Refuse an option that the function does not take, with the nearest ones, and a value of the wrong type."""
+    """Refuse an option that the function does not take, with the nearest ones, and a value of the wrong type.
+
+    ``beside``: what else could be meant, because the caller takes it.
+    """
     known, taken = options_of(function, without), inspect.signature(function).parameters
     every = any(p.kind is p.VAR_KEYWORD for p in taken.values())
     with contextlib.suppress(NameError):  # annotated with names that only a type checker imports
@@ -160,7 +167,8 @@ def check_options(
         if name not in known:
             if every and name not in without:
                 continue
-            raise InvalidInput(f"{what} has no option {name!r}", fix=nearest(name, known, "Its options are"))
+            fix = nearest(name, [*known, *beside], "Its options are")
+            raise InvalidInput(f"{what} has no option {name!r}", fix=fix)
         hint = taken[name].annotation
         if not _fits(value, hint):
             raise InvalidInput(f"{name} of {what} must be {_said(hint)}", got=repr(value))
@@ -168,7 +176,7 @@ def check_options(
 
 def nearest(name: str, known: Collection[str], otherwise: str) -> str:
     """What to do about an unknown name: the nearest known ones, or all."""
-    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    near = difflib.get_close_matches(name, known, n=3, cutoff=0.55)
     if near:
         return f"Did you mean {' or '.join(near)}?"
     return f"{otherwise} {', '.join(known)}." if known else "It has none."

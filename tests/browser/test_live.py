@@ -66,10 +66,12 @@ def opened(browser: Any, server: Served, **options: Any) -> Iterator[Any]:
     tab.on("dialog", lambda dialog: complaints.append(f"dialog {dialog.message}"))
     tab.on("request", lambda request: fetched.append(request.url))
     tab.goto(server.base + "/")
+    assert not tab.locator("main").is_visible()  # nothing but headings is there yet
     tab.keyboard.press("Tab")
     tab.keyboard.type(server.tokens["operator"])
     tab.keyboard.press("Enter")
     tab.locator("#connection", has_text="● live").wait_for()
+    assert tab.locator("main").is_visible()
     tab.wait_for_selector("#picture svg")
     yield tab
     assert all(url.startswith(server.base + "/") for url in fetched), fetched

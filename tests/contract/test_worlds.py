@@ -202,6 +202,13 @@ def test_an_unknown_name_offers_the_nearest(name: str) -> None:
         worlds.make(name)
 
 
+def test_an_option_that_a_world_does_not_have_is_named() -> None:
+    with pytest.raises(InvalidInput, match=r"thermal/testing has no option 'bond'\. Did you mean bound\?"):
+        worlds.make("thermal/testing", bond=0.6)
+    with pytest.raises(InvalidInput, match=r"has no option 'mismach'\. Did you mean mismatch\?"):
+        worlds.make("thermal/testing", mismach=0.1)
+
+
 def test_a_name_like_no_other_gets_the_list() -> None:
     with pytest.raises(InvalidInput, match="Known worlds are thermal/testing"):
         worlds.make("?")

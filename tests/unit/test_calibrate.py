@@ -117,6 +117,27 @@ def test_a_norm_and_an_anchor_against_the_log(seed: int) -> None:
     assert not [error for error in sf.calibrate(right, rows).errors if "anchor" in error]
 
 
+PRIOR = {"prior": [(0.0, 0.4), (0.2, 0.6), (0.0, 0.3)]}
+
+
+@pytest.mark.parametrize("known", [{"norm": 0.6}, PRIOR, {"norm": 0.6, **PRIOR}], ids=["norm", "prior", "both"])
+def test_costs_in_another_unit_are_named(known: dict[str, Any], seed: int) -> None:
+    """Even where the log determines no weight: the mean cost of its rows is always known."""
+    problem = pump(limits=sf.Limit("strain", bound=0.68, noise=NOISE, **known))
+    rows = [row for row in log(problem, np.random.default_rng([seed, 31]), 200) if row["step"] == 0]
+    (one,) = sf.calibrate(problem, rows).limits
+    assert not one.accused
+    assert len(one.intervals) < 3
+    (mean,) = one.averages
+    assert mean.least <= mean.low <= np.mean([row["cost"] for row in rows]) <= mean.high <= mean.largest
+    per_cent = [{**row, "cost": 100 * row["cost"]} for row in rows]
+    first, second, *_ = sf.calibrate(problem, per_cent).errors
+    assert f"average {100 * mean.low:.4g} … {100 * mean.high:.4g} in the log, but the declared" in first
+    assert "and the bound is 0.68: the fallback broke the limit" in second
+    low = pump(limits=sf.Limit("strain", bound=0.1, noise=NOISE, **known))
+    assert any("the fallback broke the limit" in error for error in sf.calibrate(low, rows).errors)
+
+
 def test_a_declared_misspecification_covers_what_it_covers(seed: int) -> None:
     rows = log(pump(), np.random.default_rng([seed, 19]), 200, strain=lambda x: 0.2 + 0.6 * x[1] ** 2 + 0.1 * x[2])
     assert "linearity" in sf.calibrate(pump(), rows).limits[0].accused
@@ -236,6 +257,16 @@ def test_a_declared_offset_is_not_accused_and_its_noise_is_found(seed: int) -> N
         sf.calibrate(problem, without)
 
 
+def test_weights_go_by_the_names_of_their_features(seed: int) -> None:
+    problem = pump(limits=sf.Limit("strain", bound=0.68, noise=NOISE, **PRIOR), features=["rest", "pressure", "speed"])
+    found = sf.calibrate(problem, log(problem, np.random.default_rng([seed, 32]), 20))
+    assert {"rest", "pressure", "speed"} <= set(str(found).split())
+    assert "prior={'rest': (" in found.text
+    assert "left open" not in str(found)
+    first = [row for row in log(problem, np.random.default_rng([seed, 33]), 40) if row["step"] == 0]
+    assert str(sf.calibrate(problem, first)).count("left open by the log, of 'strain': 'rest', 'speed'\n") == 1
+
+
 def test_the_proposal_can_be_pasted(seed: int) -> None:
     found = sf.calibrate(pump(), log(pump(), np.random.default_rng([seed, 22]), 200, offset=NOISE))
     namespace: dict[str, Any] = {"sf": sf}
@@ -286,7 +317,7 @@ def test_what_cannot_be_used_is_refused(tmp_path: Path) -> None:
     row = {"step": 0, "state": 0, "action": "slow", "next_state": 1, "cost": 0.3}
     with pytest.raises(InvalidInput, match=r"does not fit the problem: row 1: no such step.*Correct or remove"):
         sf.calibrate(pump(), [{**row, "step": 9}])
-    with pytest.raises(InvalidInput, match=r"calibrate needs a Problem: a str\. For a World, pass"):
+    with pytest.raises(InvalidInput, match=r"calibrate needs a Problem or a Plant: a str\."):
         sf.calibrate("pump", [row])  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="a log is a file, a study's folder, or rows: 7"):
         sf.calibrate(pump(), 7)  # type: ignore[arg-type]

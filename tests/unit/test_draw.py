@@ -11,8 +11,10 @@ import pytest
 import surefoot as sf
 from surefoot.errors import InvalidInput
 from surefoot.model.labels import Label
+from surefoot.reports.charts import Chart, Curve
 from surefoot.reports.classes import Class, classify
-from surefoot.reports.pictures.style import DARK, LIGHT
+from surefoot.reports.pictures.style import DARK, LIGHT, LOOKS, look_of
+from surefoot.reports.pictures.svg import line_chart
 from surefoot.reports.wording import with_words, wording_of
 from surefoot.worlds.registry import FAMILIES
 
@@ -71,6 +73,17 @@ def test_squares_and_texts_of_a_graph_do_not_overlap() -> None:
     squares = [patch.get_window_extent() for patch in axes.patches]
     assert not any(a.overlaps(b) for a in steps for b in squares)
     assert not any(a.overlaps(b) for i, a in enumerate(steps) for b in steps[:i])
+
+
+def test_no_two_agents_of_a_chart_look_alike_without_colour() -> None:
+    looks = [look_of(name, n)[1:] for n, name in enumerate([*LOOKS, "one's own", "another", "a third", "a fourth"])]
+    assert len(set(looks)) == len(looks)
+
+
+def test_names_of_levels_are_drawn_over_the_lines() -> None:
+    line = Curve("measured", "", (1, 2), (0.5, 0.7), (0.5, 0.7), (0.5, 0.7))
+    svg = line_chart(Chart("limit", "Limit", "strain", "", (line,), levels=(("limit", 0.6),)))
+    assert svg.index("<polyline") < svg.index(">limit<")
 
 
 def test_the_same_picture_has_the_same_bytes(tmp_path: Path) -> None:

@@ -49,6 +49,16 @@ def test_cells_are_half_open_and_the_last_one_is_closed() -> None:
     assert cells.said(8) == "outside the box"
 
 
+def test_even_edges_are_the_numbers_that_one_would_write() -> None:
+    cells = make_cells({"a": (0.0, 1.0, 10), "b": (0.0, 2.6, 13), "c": (1e9, 1e9 + 1, 1000), "d": (0.0, 1e-305, 3)})
+    assert cells.edges[0].tolist() == [i / 10 for i in range(11)]  # np.linspace has 0.7000000000000001
+    assert cells.edges[1].tolist() == [i / 5 for i in range(14)]
+    assert np.allclose(np.diff(cells.edges[2]), 1e-3, rtol=1e-3)
+    assert cells.edges[3][-1] == 1e-305
+    below = np.array([make_cells({"a": (0.0, 1.0, 10)}).of(np.array([[0.65]]))[0]])
+    assert not make_cells({"a": (0.0, 1.0, 10)}).meets({"a": (0.7, None)}, below)[0]
+
+
 def test_all_cells_that_a_box_meets_are_found() -> None:
     cells = make_cells({"a": (0.0, 1.0, 4), "b": (0.0, 1.0, 2)})
     ptr, met = successors(cells, [(np.array([[0.3, 0.9], [0.1, 0.2]]), np.array([[0.6, 1.2], [0.2, 0.6]]))])
@@ -158,6 +168,23 @@ def test_samples_refute_what_is_not_so_and_name_the_state() -> None:
     assert str(tank().check()).endswith("refute nothing that was declared")
 
 
+LATER: dict[str, dict[str, Any]] = {
+    "model 0": {"models": lambda h, x, u: 0.75 * x + (u if h < 3 else 0.9 * u)},
+    "a measure": {"measures": lambda h, x, u: [1.0, x[0], u * (1 + h)]},
+    "the reward": {"reward": lambda h, x, u: u * h},
+    "the fallback": {"fallback": lambda h, x: 0.05 if h == 2 else 0.1},
+}
+
+
+@pytest.mark.parametrize("name", LATER)
+def test_functions_that_depend_on_the_step_are_refuted_where_that_was_denied(name: str) -> None:
+    assert not tank(**LATER[name]).check().refuted
+    (found,) = tank(**LATER[name], same_at_every_step=True).check().refutations
+    assert found.rule == f"{name} is not the same at every step"
+    assert "at step 0" in found.got
+    assert found.fix == "Leave out same_at_every_step."
+
+
 @pytest.mark.parametrize(
     ("changes", "rule"),
     [
@@ -166,7 +193,14 @@ def test_samples_refute_what_is_not_so_and_name_the_state() -> None:
         ({"start": [True]}, "start must be numbers"),
         ({"start": [(0.5, 0.4)]}, "a range of start goes from low to high"),
         ({"forbidden": lambda h, x: x > 0.9}, "a range names its coordinate: <function"),
-        ({"fallback": 0.15}, "no such input"),
+        (
+            {"fallback": 0.15},
+            r"fallback's input is not on the grid: 0.15\. The inputs are .* Or give a function of \(h, x\)",
+        ),
+        (
+            {"state": {"level": (10, 0.0, 0.5)}},
+            r"number of cells must be .*: 0.5\. Give \(low, high, number of cells\)",
+        ),
         ({"fallback": lambda h, x: 0.07}, "fallback's input is not on the grid"),
         (
             {"reward": lambda h, x, u: 20 * u},
@@ -208,6 +242,16 @@ def test_an_error_about_a_cell_says_which_states_it_holds() -> None:
     told = r"input 0.2 can reach 10 \(outside the box\), which is forbidden: level 1.\d* is not within 0 … 1\."
     with pytest.raises(InvalidInput, match=told):
         tank(fallback=0.2, models=[lambda h, x, u: [x[0] + u]])
+
+
+@pytest.mark.parametrize("changes", [{"start": [0.72]}, {"fallback": 0.2, "start": [0.65]}], ids=["start", "fallback"])
+def test_a_range_that_ends_inside_a_cell_is_named(changes: dict[str, Any]) -> None:
+    edge = r"ends inside this cell, and all of the cell is forbidden: give it an edge at level 0.75\."
+    with pytest.raises(InvalidInput, match=rf"forbidden.*\(level 0.7 … 0.8\).*{edge}"):
+        tank(forbidden={"level": (0.75, None)}, **changes)
+    with pytest.raises(InvalidInput) as refused:
+        tank(forbidden={"level": (0.7, None)}, **changes)
+    assert "inside" not in str(refused.value)
 
 
 def test_what_is_found_about_a_plant_names_ranges_and_inputs() -> None:

@@ -56,7 +56,7 @@ def test_a_csv_file_reads_like_rows(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"state": [0.4, 0.5]}, "column 'state' must be a finite number"),
+        ({"state": [0.4, 0.5]}, "column 'state' must be a finite number: [0.4, 0.5]. Give [level]."),
         ({"action": 0.3}, "input"),
         ({"step": 4}, "no such step"),
         ({"next_state": None}, "next_state is missing"),
@@ -99,7 +99,7 @@ def test_the_page_of_a_study_shows_its_cells(tmp_path: Path, seed: int) -> None:
 
     played(tmp_path / "tank.study", 3, seed)
     page = write_study_page(tmp_path / "tank.study").read_text(encoding="utf-8")
-    assert "The plan in force: the stronger its blue" in page
+    assert "The plan in force: the stronger the blue of a cell" in page
 
 
 def test_why_an_input_is_certified_is_said_for_the_exact_state(seed: int) -> None:

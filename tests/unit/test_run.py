@@ -323,6 +323,27 @@ def test_a_problem_is_no_world() -> None:
         sf.run(sf.LsviNew(problem), problem, 1, 0)  # type: ignore[call-overload]
 
 
+@pytest.mark.parametrize("given", ["a world", "a name", "a class", "something else"])
+def test_what_is_no_agent_is_told_how_to_become_one(given: str) -> None:
+    world = sf.worlds.make("thermal/testing")
+    what, cure = {
+        "a world": (world, r"a World\. The agent comes first"),
+        "a name": ("fallback", r"'fallback'\. sf\.agents\.make\('fallback', world\.problem\)"),
+        "a class": (sf.LsviNew, r"the class LsviNew\. Make one: LsviNew\(world\.problem\)"),
+        "something else": (world.problem, r"a Problem\. .*a subclass of surefoot\.agents\.agent\.Agent"),
+    }[given]
+    with pytest.raises(InvalidInput, match=f"a world is played by an agent: {cure}"):
+        sf.run(what, world, episodes=1)  # type: ignore[call-overload]
+
+
+def test_an_exact_value_needs_a_truth() -> None:
+    problem = sf.worlds.make("thermal/testing").problem
+    asked = [sf.exact.solve, sf.exact.fallback_value, lambda p: sf.exact.evaluate(p, lambda h, s: 0)]
+    for ask in asked:
+        with pytest.raises(InvalidInput, match=r"an exact value needs a World: a Problem\. A Problem has no truth"):
+            ask(problem)
+
+
 def test_a_start_may_be_called_none(seed: int) -> None:
     world = hand_world(
         {(0, "s"): {"a": (0.5, {"t": (1.0, 0.0)})}, (0, None): {"a": (1.0, {"t": (1.0, 0.0)})}},
@@ -565,6 +586,17 @@ def test_a_bar_appears_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> No
     assert bars(monkeypatch, None, step=5.0) == ""
     assert bars(monkeypatch, False, step=5.0, stderr=Terminal()) == ""
     assert "episodes" in bars(monkeypatch, None, step=5.0, stderr=Terminal())
+
+
+def test_a_plants_run_has_a_bar_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    truth, streams = sf.worlds.tank(), [Terminal(), Terminal(), io.StringIO()]
+    monkeypatch.setattr(progress, "time", types.SimpleNamespace(monotonic=Clock(5.0).monotonic))
+    for stream, shown in zip(streams, (None, False, None), strict=True):
+        monkeypatch.setattr(sys, "stderr", stream)
+        sf.compare(truth, {"open": lambda h, x: 0.2}, episodes=20, progress=shown)
+    said = [stream.getvalue() for stream in streams]
+    assert all(word in said[0] for word in ("fallback", "open", "20/20", "violations"))
+    assert said[1] == said[2] == ""
 
 
 def test_the_bar_tells_regret_and_violations(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -278,7 +278,7 @@ def test_a_port_or_a_study_that_is_taken(server: Served, tmp_path: Path) -> None
 
     with pytest.raises(InvalidInput, match="cannot listen there"):
         serve(tmp_path, port=server.port)
-    with pytest.raises(OutOfOrder, match="the study is open elsewhere"):
+    with pytest.raises(OutOfOrder, match="the study is open already"):
         serve(server.path, port=0)
     with pytest.raises(InvalidInput, match="no study here"):
         serve(tmp_path / "nothing", port=0)

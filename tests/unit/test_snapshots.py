@@ -141,4 +141,4 @@ def test_a_large_problem_keeps_none() -> None:
     problem = sf.worlds.make("thermal/testing").problem
     assert snapshots.why_not_kept(problem) == ""
     large = sf.worlds.make("ladder/testing", triplets=6000).problem
-    assert snapshots.why_not_kept(large) == "no snapshots of plans: 24,000 triplets, they are kept up to 20,000"
+    assert snapshots.why_not_kept(large) == "the report's explorer takes up to 20,000 triplets, and there are 24,000"

@@ -174,7 +174,7 @@ def test_one_holder_at_a_time_who_is_named(tmp_path: Path) -> None:
     with pytest.raises(OutOfOrder) as found:
         second.take()
     assert (found.value.rule, found.value.where, found.value.fix) == ("it is busy", str(tmp_path), "Wait.")
-    assert found.value.got.startswith(f"process {os.getpid()} on ")
+    assert found.value.got.startswith(f"this process {os.getpid()} on ")
     first.release()
     assert (tmp_path / "lock").read_bytes() == b""
     with second:

@@ -84,7 +84,7 @@ def test_calls_that_do_not_fit_the_moment_are_refused_and_change_nothing(opened:
             call()
     with pytest.raises(OutOfOrder, match="no such ask was ever made"):
         study.tell("0-12345678", "s", 0.1)
-    with pytest.raises(InvalidInput, match="name the start state"):
+    with pytest.raises(InvalidInput, match=r"name the start state: the problem has \d of them\. They are '"):
         study.begin()
     with pytest.raises(UnknownLabel, match="no such state"):
         study.begin("melt")
@@ -378,6 +378,17 @@ def test_an_episode_can_be_aborted_anywhere_and_what_was_told_counts(opened: Any
     before = fingerprint(study)
     study.close()
     assert fingerprint(opened()) == before
+
+
+def test_an_episode_that_has_not_begun_says_how_it_begins(opened: Any) -> None:
+    study = opened()
+    waiting = study.episode("cold")
+    for call in (waiting.ask, waiting.abort, lambda: waiting.tell("s", 0.1), lambda: waiting.step):
+        with pytest.raises(OutOfOrder, match=r"the episode has not begun\. .*with study\.episode\(\) as episode"):
+            call()
+    assert repr(study).endswith("normal, 0 episodes begun, due: begin>")
+    with waiting as episode:
+        assert episode.step == 0
 
 
 def test_leaving_the_block_early_aborts(opened: Any) -> None:

@@ -245,7 +245,7 @@ def test_a_server_that_is_killed_is_started_again_and_goes_on(tmp_path: Path) ->
         assert say(server, call="tell", ask_id=offer["ask_id"], next_state="s", cost=0.1)["next"] == "ask"
         reader = sf.Study.open(path, read_only=True)  # while it runs
         assert reader.status()["tells"] == 1
-        with pytest.raises(sf.errors.OutOfOrder, match=f"open elsewhere.*process {server.pid}"):
+        with pytest.raises(sf.errors.OutOfOrder, match=f"open already.*: process {server.pid}"):
             sf.Study.open(path)
         assert server.stdin is not None
         server.stdin.close()

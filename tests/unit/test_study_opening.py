@@ -197,10 +197,15 @@ def test_other_constants_than_those_of_the_study_are_refused(opened: Any, monkey
 # --- one writer -----------------------------------------------------------------------------------------
 
 
+def test_a_misspelt_option_is_recognised_also_where_it_is_the_studys_own(path: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"no option 'failure_probabilty'\. Did you mean failure_probability\?"):
+        sf.Study.open(path, kettle().problem, failure_probabilty=0.01)
+
+
 def test_a_second_writer_is_refused_and_a_reader_is_not(opened: Any, path: Path) -> None:
     study = opened()
     study.begin("s")
-    with pytest.raises(OutOfOrder, match=f"open elsewhere.*process {os.getpid()}"):
+    with pytest.raises(OutOfOrder, match=f"open already.*: this process {os.getpid()}"):
         opened()
     reader = opened(read_only=True)
     assert reader.status()["next"] == "ask"

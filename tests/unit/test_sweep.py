@@ -586,7 +586,7 @@ def test_the_papers_constants_are_for_the_run_s_own_episodes_and_warns_once(tmp_
 def test_a_large_world_keeps_no_snapshots_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(snapshots, "MOST_TRIPLETS", 100)
     outcome = sweep.sweep(small(20), tmp_path / "s", jobs=1)
-    assert outcome.notes == ("no snapshots of plans: 149 triplets, they are kept up to 100",)
+    assert outcome.notes == ("the report's explorer takes up to 100 triplets, and there are 149",)
     assert outcome.folder.manifest["snapshots"] == {"seeds": [], "note": outcome.notes[0]}
     assert not any((tmp_path / "s").rglob("snapshots"))
     outcome = sweep.sweep(small(20, snapshot_seeds=0), tmp_path / "t", jobs=1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import inspect
 import re
@@ -10,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from surefoot.checks import nearest
 from surefoot.errors import AssumptionBroken, InvalidInput
 
 if TYPE_CHECKING:
@@ -29,8 +29,7 @@ class Roster:
     def kind(self, name: str) -> type[Agent]:
         """The class behind a name; an unknown one is an error that offers the nearest names."""
         if name not in self.homes:
-            near = difflib.get_close_matches(name, self.homes, n=3, cutoff=0.4) or list(self.homes)
-            raise InvalidInput("no such agent", got=repr(name), fix=f"Did you mean {', '.join(near)}?")
+            raise InvalidInput("no such agent", got=repr(name), fix=nearest(name, self.homes, "There are"))
         module, _, attribute = self.homes[name].rpartition(".")
         found: type[Agent] = getattr(importlib.import_module(f"surefoot.{module}"), attribute)
         return found

@@ -75,7 +75,7 @@ def _lines(path: Path) -> Iterator[tuple[bytes, bool]]:
                 left -= len(line)
                 yield line, left == 0
     except OSError as error:
-        raise Unreadable(f"there is no journal to read: {error}") from error
+        raise Unreadable(f"there is no journal to read: {path}: {error.strerror}") from error
 
 
 def _parsed(line: bytes) -> Record:

@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from surefoot.model.naming import listed
+
 if TYPE_CHECKING:
     from surefoot.diagnosis.calibration.result import Calibration
     from surefoot.diagnosis.diagnosis import Diagnosis, Finding, LayerReport, LimitReport, Regression
@@ -39,11 +41,24 @@ def lay_out_calibration(found: Calibration) -> str:
         told = [["limit", "steps", "feature", "least", "largest"]]
         for one in found.limits:
             for each in one.intervals[:_MOST_INTERVALS]:
-                told.append([one.name, layer_range(each.steps), str(each.column), digits(each.low), digits(each.high)])
+                name = str(each.column) if found.features is None else found.features[each.column]
+                told.append([one.name, layer_range(each.steps), name, digits(each.low), digits(each.high)])
             if len(one.intervals) > _MOST_INTERVALS:
                 told.append([one.name, "…", "…", "…", "…"])
-        parts.append(f"Cost weights, jointly at level {found.level:g} for Gaussian noise\n{columns(told)}")
+        parts.append(
+            f"Cost weights, jointly at level {found.level:g} for Gaussian noise\n{columns(told)}{_left_open(found)}"
+        )
     return "\n\n".join([*parts, f"Proposed, for you to decide\n{found.text}"])
+
+
+def _left_open(found: Calibration) -> str:
+    """The named weights that the log says nothing about, since what it plays never tells them from others."""
+    names, told = found.features or (), ""
+    for one, limit in zip(found.limits, found.proposal, strict=True):
+        known = {each.column for each in one.intervals}
+        own = [i for i, name in enumerate(names) if i not in known and name in (limit.features or names)]
+        told += f"\nleft open by the log, of {one.name!r}: {listed(names, own)}" if own else ""
+    return told
 
 
 def _head(found: Diagnosis) -> str:

@@ -14,7 +14,7 @@ from surefoot.model.growing import fully_grown
 from surefoot.model.layer import NO_ACTION
 from surefoot.model.problem import Problem
 from surefoot.threads import in_ranges
-from surefoot.worlds.world import World
+from surefoot.worlds.world import World, check_world
 
 MOST_WHOLE = 20_000  # states up to which the whole of a growing problem is built: seconds
 PARALLEL_EDGES = 100_000  # below, starting threads takes longer than the work
@@ -71,6 +71,7 @@ def solve(world: World) -> Solution:
     """
     from surefoot.exact import kernels
 
+    check_world(world, "an exact value")
     intensities = None
     if world.problem.has_rays:
         intensities = true_intensities(world)

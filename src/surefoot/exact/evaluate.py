@@ -13,7 +13,7 @@ from surefoot.exact.policies import AnyPolicy, Rows, fallback, policy_rows, weig
 from surefoot.exact.rays import as_played
 from surefoot.model.arrays import FloatArray, IntArray, freeze
 from surefoot.model.labels import Label
-from surefoot.worlds.world import World
+from surefoot.worlds.world import World, check_world
 
 
 class Violations(NamedTuple):
@@ -70,6 +70,7 @@ def fallback_value(world: World, start: Label | None = None) -> float:
         >>> round(sf.exact.fallback_value(sf.worlds.make("thermal/testing")), 3)
         1.089
     """
+    check_world(world, "an exact value")
     return evaluate(world, fallback(world.problem), start)
 
 

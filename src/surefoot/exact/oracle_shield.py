@@ -16,11 +16,10 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from surefoot.agents.blocks.baseline import Baseline
-from surefoot.checks import of_kind
 from surefoot.estimate.costs import CostBounds
 from surefoot.exact.best import safe_sets
 from surefoot.plan.certify import Certified
-from surefoot.worlds.world import World
+from surefoot.worlds.world import World, check_world
 
 
 class OracleShield(Baseline):
@@ -38,7 +37,7 @@ class OracleShield(Baseline):
     promise = "every step safe, by knowing the truth"
 
     def __init__(self, world: World, failure_probability: float = 0.05, **shared: Any) -> None:
-        of_kind(world, World, "the oracle shield needs a World")
+        check_world(world, "the oracle shield")
         states, pairs = safe_sets(world)
         self._safe = Certified(pairs, states)
         super().__init__(world.problem, failure_probability, **shared)

@@ -19,7 +19,7 @@ from surefoot.model.arrays import FloatArray, freeze
 from surefoot.model.layer import Layer, Rays
 from surefoot.model.rays import FULL, NO_CENTER, Intensities, mixed
 from surefoot.worlds.truth_tables import AtZero
-from surefoot.worlds.world import World
+from surefoot.worlds.world import World, check_world
 
 
 def true_intensities(world: World) -> Intensities:
@@ -63,6 +63,7 @@ def as_played(world: World, policy: Any) -> World:
 
     A policy gives them as ``intensities``, H-1 arrays (N,); plans and the result of :func:`solve` have them.
     """
+    check_world(world, "an exact value")
     if not world.problem.has_rays:
         return world
     own = getattr(policy, "intensities", None)

@@ -51,7 +51,7 @@ def write_plant_page(runs: Mapping[str, PlantRun], target: Path) -> Path:
     charts = "".join(figure(chart, chart_svg(chart)) for chart in (_reward(runs), _violations(runs)))
     sections = [
         Section("headline", "Headline", _headline(runs)),
-        Section("cells", "What is certified", cells or "<p>None of these is a learner.</p>"),
+        Section("certified", "What is certified", cells or "<p>None of these is a learner.</p>"),
         Section("charts", "Charts", f'<div class="grid">\n{charts}\n</div>'),
     ]
     plant = next(iter(runs.values())).plant
@@ -92,14 +92,17 @@ def cells_figure(name: str, grid: PlantGrid, plan: Plan, paths: Sequence[FloatAr
     """The certified cells of a plan with the last episode, as part of a page."""
     svg = svg_of(lambda plt, paper: plant_figure(plt, grid, plan, paper, None, None, paths), f"cells {escape(name)}")
     caption = (
-        f"{escape(name)}: the stronger its blue, the more inputs are certified in all of a cell; the last episode."
+        f"{escape(name)}: the stronger the blue of a cell, the more inputs are certified in all of it. "
+        "The line is the last episode."
     )
     return f"<figure class=world><div class=scroll>{svg}</div><figcaption>{caption}</figcaption></figure>"
 
 
 def _reward(runs: Mapping[str, PlantRun]) -> Chart:
     lines = tuple(_curve(name, run, run.reward, mean=True) for name, run in runs.items())
-    return Chart("reward", "Reward of an episode", "reward", "Means of some episodes each.", lines, log_x=False)
+    most = max(-(-run.episodes // SMOOTH) for run in runs.values())
+    caption = "One point per episode." if most == 1 else f"Each point is the mean of up to {most:,} episodes."
+    return Chart("reward", "Reward of an episode", "reward", caption, lines, log_x=False)
 
 
 def _violations(runs: Mapping[str, PlantRun]) -> Chart:

@@ -98,7 +98,7 @@ def _plant_picture(study: Study, history: History) -> str:
     grid = PlantGrid(make_cells(known["state"]), study.problem)
     paths = [np.array(course.exact) for course in history.courses[-1:] if course.exact]
     try:
-        return cells_figure("The plan in force", grid, study.standing.agent.plan, paths)
+        return "<h3>What is certified</h3>" + cells_figure("The plan in force", grid, study.standing.agent.plan, paths)
     except SurefootError as error:
         return f"<p class=quiet>No picture of the cells: {escape(str(error))}</p>"
 

@@ -110,8 +110,8 @@ def _offered(status: dict[str, Any], problem: Problem, wording: Wording) -> str:
     limits = [f"{_words(limit.name)} ≤ {bound:g}" for limit, bound in zip(problem.limits, here, strict=True)]
     rows = [_successor(row, here, pending["step"] + 1, wording) for row in known["successors"]]
     following = table(["may follow", *limits, "then"], rows, left=("then",))
-    by = {"estimate": "certified by estimate", "assumption": "safe by your assumption: the fallback's"}
-    why = by.get(known["safe_by"], f"rests on {known['safe_by']}")
+    by = {"estimate": "Certified by estimate", "assumption": "Safe by your assumption: the fallback's"}
+    why = by.get(known["safe_by"], f"Rests on {known['safe_by']}")
     if further := opening_in_words(known["opening"], dict(zip(known["limits"], known["bounds"], strict=True))):
         why += f"; it {further}"
     state, action = map(_words, wording.offered(pending["state"], pending["action"]))
@@ -220,7 +220,7 @@ def better(history: History, status: dict[str, Any]) -> str:
         change = f"{now.mean - then.mean:+.3g}".replace("-", "−")
         text += f", the first {len(first)} {then.text(3)}. <b>{verdict}: {change} per episode.</b>"
     else:
-        text += f"; a trend is shown from {2 * RECENT} episodes on."
+        text += f"; once there are {2 * RECENT}, they are compared with the first {RECENT}."
     if (left := status["to_gain"]) is not None:
         text += f" By the learner's own bounds, at most {_number(left, 3)} per episode can still be gained."
     figures = chart_figures(progress_charts(history, ended, status["pairs"]))
@@ -228,11 +228,11 @@ def better(history: History, status: dict[str, Any]) -> str:
 
 
 def progress_charts(history: History, ended: Sequence[Course], pairs: int) -> list[Chart]:
-    """Reward with its trend, the share certified, and what is still to be gained."""
+    """Reward with its running mean, the share certified, and what is still to be gained."""
     at = tuple(course.number for course in ended)
     rewards = tuple(course.reward for course in ended)
     n = min(RECENT, len(rewards))
-    trend = (math.nan,) * (n - 1) + tuple(np.convolve(rewards, np.ones(n) / n, mode="valid").tolist())
+    running = (math.nan,) * (n - 1) + tuple(np.convolve(rewards, np.ones(n) / n, mode="valid").tolist())
     every = tuple(course.number for course in history.courses)
     shares = tuple(100 * course.certified / max(1, pairs) for course in history.courses)
     gains = tuple(math.nan if course.to_gain is None else course.to_gain for course in history.courses)
@@ -248,9 +248,9 @@ def progress_charts(history: History, ended: Sequence[Course], pairs: int) -> li
             "reward",
             "Reward per episode",
             "reward",
-            f"Finished episodes only; the trend is the mean of {n}.",
+            "Finished episodes only.",
             ("reward", at, rewards),
-            ("trend", at, trend),
+            (f"mean of the last {n}", at, running),
         ),
         chart(
             "share",

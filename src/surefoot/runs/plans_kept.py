@@ -70,7 +70,7 @@ def why_not_kept(problem: Problem) -> str:
     triplets = sum(layer.n_edges for layer in problem.graph.layers)
     if triplets <= MOST_TRIPLETS:
         return ""
-    return f"no snapshots of plans: {triplets:,} triplets, they are kept up to {MOST_TRIPLETS:,}"
+    return f"the report's explorer takes up to {MOST_TRIPLETS:,} triplets, and there are {triplets:,}"
 
 
 def file_name(number: int) -> str:

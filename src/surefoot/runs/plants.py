@@ -17,13 +17,14 @@ import numpy as np
 import surefoot
 from surefoot.agents.plant_agent import PlantAgent
 from surefoot.checks import of_kind, whole
+from surefoot.compiling import compiling_said
 from surefoot.errors import InvalidInput
 from surefoot.model.arrays import FloatArray, IntArray
 from surefoot.model.plant.given import make_function
 from surefoot.model.plant.plant import Plant
 from surefoot.model.plant.simulation import Simulation
 from surefoot.plan.plan import Plan
-from surefoot.runs.progress import warn_interrupted
+from surefoot.runs.progress import Display, warn_interrupted
 from surefoot.streams import stream
 
 Controller = Callable[[int, FloatArray], Any]
@@ -130,6 +131,10 @@ class _Table:
             [*self.played[-PATHS + 1 :], tuple(inputs)],
         )
 
+    def headline(self, episodes: int) -> str:
+        """What the bar says."""
+        return f"reward {self.reward[episodes - 1]:.4g}, violations {int(self.violations[:episodes].sum()):,}"
+
     def first(self, episodes: int, promise: str, plan: Plan | None, seconds: float) -> PlantRun:
         cut = slice(0, episodes)
         return PlantRun(
@@ -144,8 +149,13 @@ def run_plant(
     episodes: int,
     seed: int | None,
     on_plan: Callable[[Plan, int], object] | None = None,
+    progress: bool | None = None,
+    name: str = "episodes",
 ) -> PlantRun:
-    """Let a learner or a controller play episodes on a simulated plant. Ctrl-C ends it early and keeps what is done."""
+    """Let a learner or a controller play episodes on a simulated plant. Ctrl-C ends it early and keeps what is done.
+
+    ``progress``: show a bar; by default on a terminal, if it takes more than two seconds. ``name``: what it is called.
+    """
     learner = agent if isinstance(agent, PlantAgent) else None
     if learner is not None and learner.plant is not truth.plant:
         raise InvalidInput("the agent is of another plant", fix="Make both from one Plant.")
@@ -158,15 +168,17 @@ def run_plant(
     seed = 0 if seed is None else whole("seed", seed, 0)
     done, shown = 0, -1
     try:
-        while done < episodes:
-            if learner is not None and on_plan is not None and learner.plan.number != shown:
-                shown = learner.plan.number
-                if on_plan(learner.plan, done):
-                    break
-            number = done if learner is None else learner.episodes
-            rng, noise = stream(seed, f"plant {number}"), stream(seed, f"sensor {number}")
-            _play(agent, truth, table, done, rng, noise)
-            done += 1
+        with compiling_said(progress), Display(1, episodes, progress) as display:
+            while done < episodes:
+                if learner is not None and on_plan is not None and learner.plan.number != shown:
+                    shown = learner.plan.number
+                    if on_plan(learner.plan, done):
+                        break
+                number = done if learner is None else learner.episodes
+                rng, noise = stream(seed, f"plant {number}"), stream(seed, f"sensor {number}")
+                _play(agent, truth, table, done, rng, noise)
+                done += 1
+                display.advance(name, done, table.headline(done))
     except KeyboardInterrupt:
         if learner is not None and learner.learner.place is not None:
             learner.abort_episode()
@@ -224,8 +236,16 @@ def _applied(h: int, x: FloatArray, controller: Any, inputs: int) -> Any:
     return float(numbers.reshape(-1)[0]) if inputs == 1 else tuple(numbers.reshape(-1).tolist())
 
 
-def compare(truth: Simulation, players: Mapping[str, Any], episodes: int, seed: int = 0) -> dict[str, PlantRun]:
+def compare(
+    truth: Simulation,
+    players: Mapping[str, Any],
+    episodes: int,
+    seed: int = 0,
+    progress: bool | None = None,
+) -> dict[str, PlantRun]:
     """Run learners and controllers of a plant on the same disturbances; the fallback is among them.
+
+    ``progress``: show a bar for each; by default on a terminal, if it takes more than two seconds.
 
     Examples:
         >>> truth = sf.worlds.tank()
@@ -237,4 +257,7 @@ def compare(truth: Simulation, players: Mapping[str, Any], episodes: int, seed: 
     of_kind(players, Mapping, "players have names", "Give {name: player}.")
     plant = truth.plant
     everyone = {"fallback": plant.fallback, **players}
-    return {name: run_plant(player, truth, episodes, seed) for name, player in everyone.items()}
+    return {
+        name: run_plant(player, truth, episodes, seed, progress=progress, name=name)
+        for name, player in everyone.items()
+    }

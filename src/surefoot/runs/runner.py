@@ -7,13 +7,12 @@ from typing import cast, overload
 
 from surefoot.agents.agent import Agent
 from surefoot.agents.plant_agent import PlantAgent
-from surefoot.checks import of_kind
 from surefoot.errors import InvalidInput
 from surefoot.model.plant.simulation import Simulation
 from surefoot.runs.plants import Controller, PlantRun, run_plant
 from surefoot.runs.run import Run
 from surefoot.runs.session import OnEpisode, OnPlan, Session
-from surefoot.worlds.world import World
+from surefoot.worlds.world import World, check_world
 
 
 @overload
@@ -39,6 +38,7 @@ def run(
     episodes: int,
     seed: int | None = None,
     *,
+    progress: bool | None = None,
     on_plan: OnPlan | None = None,
 ) -> PlantRun: ...
 
@@ -77,8 +77,8 @@ def run(
     Ctrl-C ends the run early and keeps what is done. ``run.interrupted`` is then True, also after a callback's True.
 
     With a simulated plant instead of the world (:meth:`Plant.simulate`), a :class:`PlantAgent` or any controller, a
-    function of ``(h, x)``, runs on the continuous state. The result is a :class:`PlantRun`; the only option is
-    ``on_plan``.
+    function of ``(h, x)``, runs on the continuous state. The result is a :class:`PlantRun`; the options are
+    ``progress`` and ``on_plan``.
 
     Examples:
         >>> world = sf.worlds.make("thermal/testing")
@@ -98,14 +98,26 @@ def run(
             raise InvalidInput(
                 "a run on a simulated plant has no on_episode", fix="Use on_plan, or run fewer episodes."
             )
-        return run_plant(cast("PlantAgent | Controller", agent), world, episodes, seed, on_plan)
+        return run_plant(cast("PlantAgent | Controller", agent), world, episodes, seed, on_plan, progress)
     if not isinstance(agent, Agent):
-        fix = "A PlantAgent, and any controller, is run on plant.simulate(step)."
-        raise InvalidInput("a world is played by an agent", got=f"a {type(agent).__name__}", fix=fix)
-    of_kind(world, World, "a run needs a World", "A Problem has no truth: sf.World(problem, transition=…, cost=…) has.")
+        raise _no_agent(agent)
+    check_world(world, "a run")
     session = Session(agent, world, episodes, seed)
     session.call(on_plan, on_episode)
     return session.play(compiled, progress, checkpoint, checkpoint_every)
+
+
+def _no_agent(given: object) -> InvalidInput:
+    rule = "a world is played by an agent"
+    if isinstance(given, World):
+        return InvalidInput(rule, got="a World", fix="The agent comes first: sf.run(agent, world, episodes=…).")
+    if isinstance(given, str):
+        return InvalidInput(rule, got=repr(given), fix=f"sf.agents.make({given!r}, world.problem) makes one by name.")
+    if isinstance(given, type):
+        return InvalidInput(rule, got=f"the class {given.__name__}", fix=f"Make one: {given.__name__}(world.problem).")
+    fix = "A learner of your own is a subclass of surefoot.agents.agent.Agent"
+    fix += "; a PlantAgent, and any controller, is run on plant.simulate(step)."
+    return InvalidInput(rule, got=f"a {type(given).__name__}", fix=fix)
 
 
 def resume(

@@ -118,4 +118,6 @@ def _write_owner(file: int) -> None:
 def _who(owner: dict[str, Any] | None) -> str:
     if not owner or "pid" not in owner:
         return "a process that did not say which"
-    return f"process {owner['pid']} on {owner.get('host', 'this machine')}"
+    host = owner.get("host", "this machine")
+    this = owner["pid"] == os.getpid() and host == socket.gethostname()
+    return f"{'this ' if this else ''}process {owner['pid']} on {host}"

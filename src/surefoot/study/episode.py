@@ -92,6 +92,10 @@ class Episode:
         self._study.abort(reason)
 
     def _still(self) -> Place:
+        if self.number == 0:
+            raise OutOfOrder(
+                "the episode has not begun", fix="Begin it with its block: with study.episode() as episode."
+            )
         place = self._study.standing.place
         if self.done or place is None:
             raise OutOfOrder("the episode is over", got=f"episode {self.number}")

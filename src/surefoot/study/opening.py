@@ -36,6 +36,7 @@ FAILURE_PROBABILITY = 0.05
 FALSE_ALARM = 0.01
 AUDITED = ("fallback", "radius", "guard")  # deviations of LsviNewPaper that the audit's bounds have
 
+_TAKEN = ("failure_probability", "false_alarm", "read_only", "snapshot_every", "despite", "progress")  # by Study.open
 _OURS = frozenset({journals.NAME, "lock", "problem.json", "problem.npz", PLANT_FILE, snapshots.FOLDER})
 
 
@@ -99,8 +100,8 @@ def _no_study(path: Path) -> InvalidInput:
 
 
 def study_lock(path: Path) -> Lock:
-    fix = "Close it there, or open it here with read_only=True."
-    return Lock(path / "lock", busy="the study is open elsewhere", fix=fix)
+    fix = "Close it there (study.close()), or open it here with read_only=True."
+    return Lock(path / "lock", busy="the study is open already", fix=fix)
 
 
 def take_lock(path: Path, lock: Lock, layer: FileLayer) -> str:
@@ -170,7 +171,7 @@ def first_record(wishes: Wishes) -> tuple[Standing, Record]:
     options = plain_options(wishes.options)
     agent = wishes.agent or LsviNew.name
     kind, own = AGENTS.kind(agent), ("problem", "failure_probability")
-    check_options(agent, kind, options, own)
+    check_options(agent, kind, options, own, beside=_TAKEN)
     promised: Record = {"failure_probability": p, "false_alarm": alpha, "agent": agent, "options": options}
     declared: Record = {"problem": problem.digest, "problem_file": files.file_for(problem, "problem")}
     despite = examined(wishes.plant or problem, share(p, 0), wishes.despite)

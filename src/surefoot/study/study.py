@@ -138,6 +138,10 @@ class Study(Held):
         study.recovered = tuple(filter(None, remarks))
         return study
 
+    def __repr__(self) -> str:
+        state = "safe mode" if self.safe_mode else "normal"
+        return f"<Study {str(self.path)!r}: {state}, {self._standing.episodes} episodes begun, due: {self.next_call}>"
+
     # --- reading it -------------------------------------------------------------------------------------
 
     @property

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from surefoot.checks import nearest
+from surefoot.checks import check_options, nearest
 from surefoot.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -225,8 +225,9 @@ def make(name: str, *, mismatch: float = 0.0, declared: bool = True, **options: 
         refuse_options(name, options)
         return mismatched(load_world(Path(name)), mismatch, declared).named(Path(name).name)
     family = family_of(name)
-    sized = {"size": family.ids()[name]} if family.sizes else {}
-    return mismatched(family.maker()(**sized, **options), mismatch, declared).named(name)
+    sized, maker = {"size": family.ids()[name]} if family.sizes else {}, family.maker()
+    check_options(name, maker, options, without=tuple(sized), beside=("mismatch", "declared"))
+    return mismatched(maker(**sized, **options), mismatch, declared).named(name)
 
 
 # --- in Gymnasium's registry

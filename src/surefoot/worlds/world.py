@@ -240,6 +240,13 @@ class World:
         return f"World({self.problem!r}, noise={self.noise!r})"
 
 
+def check_world(world: object, who: str) -> None:
+    """Refuse what is no World, above all a Problem. ``who`` needs one."""
+    of_kind(
+        world, World, f"{who} needs a World", "A Problem has no truth: sf.World(problem, transition=…, cost=…) has."
+    )
+
+
 def mismatched(world: World, mismatch: float, declared: bool) -> World:
     """The same world with true costs that miss the line by ``mismatch``, as the module docstring explains.
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from surefoot.errors import InvalidInput, OutOfOrder
-from surefoot.model.labels import Label
+from surefoot.model.labels import Label, shown
+from surefoot.model.naming import MOST
 from surefoot.model.problem import Problem
 
 _DUE = {
@@ -95,7 +96,9 @@ def start_of(problem: Problem, start: Label) -> int:
     starts = problem.graph.starts
     if start is None and None not in problem.starts:
         if len(starts) > 1:
-            raise InvalidInput("name the start state", got=f"the problem has {len(starts)} of them")
+            named = [shown(label) for label in problem.starts[:MOST]]
+            fix = f"They are {', '.join(named)}{', …' if len(starts) > MOST else ''}."
+            raise InvalidInput("name the start state", got=f"the problem has {len(starts)} of them", fix=fix)
         return int(starts[0])
     state = problem.state_index(0, start)
     if state not in starts:

@@ -10,6 +10,7 @@ noise they are estimates, as is everything that is marked as one.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -29,6 +30,7 @@ from surefoot.diagnosis.calibration.measurements import (
 from surefoot.diagnosis.calibration.proposing import changes_of, proposed
 from surefoot.diagnosis.calibration.questions import NAMES, Sample, Scale, Test, scale_of
 from surefoot.diagnosis.calibration.result import (
+    Average,
     Calibration,
     Coefficient,
     LimitCalibration,
@@ -70,7 +72,7 @@ def calibrate(problem: Problem | Plant, log: Log, *, level: float = 0.95) -> Cal
     """
     if isinstance(problem, Plant):
         return _of_plant(problem, log, probability("level", level))
-    of_kind(problem, Problem, "calibrate needs a Problem", "For a World, pass world.problem.")
+    of_kind(problem, Problem, "calibrate needs a Problem or a Plant", "The log comes second; a World has its problem.")
     level = probability("level", level)
     about, data = read_measurements(problem, log)
     return calibrated(about, _some(data), level)
@@ -108,6 +110,7 @@ def calibrated(problem: Problem, data: Measurements, level: float) -> Calibratio
         findings=(),
         proposal=tuple(proposed(limit, changes) for limit in problem.limits),
         changes=changes,
+        features=problem.features,
         residuals=tuple(_residuals(limit, data, sample) for limit, sample in zip(problem.limits, samples, strict=True)),
     )
     return replace(found, findings=judge_log(problem, found, data))
@@ -160,6 +163,7 @@ def _limit(problem: Problem, data: Measurements, sample: Sample, j: int, alpha: 
         episode_noise=None if shared is None else questions.offset_above(shared, each),
         lack=float(apart.max(initial=0.0)) if bent else None,
         intervals=() if bent else _intervals(problem, data, sample, j, scale, alpha / 2.0 / m),
+        averages=() if bent else tuple(_averages(problem, data, sample, j, scale, alpha / 2.0 / m)),
     )
 
 
@@ -176,7 +180,7 @@ def _intervals(
     """
     if scale.freedom < 1:
         return ()
-    steps = [tuple(range(problem.horizon))] if problem.stationary_costs else [(h,) for h in range(problem.horizon)]
+    steps = _regressions(problem)
     found = list[Coefficient]()
     width = problem.graph.cost_dim
     for some in steps:
@@ -200,6 +204,43 @@ def _intervals(
                 if math.isfinite(half[i])
             ]
     return tuple(found)
+
+
+def _regressions(problem: Problem) -> list[tuple[int, ...]]:
+    """The steps of each regression."""
+    every = range(problem.horizon)
+    return [tuple(every)] if problem.stationary_costs else [(h,) for h in every]
+
+
+def _averages(
+    problem: Problem, data: Measurements, sample: Sample, j: int, scale: Scale, share: float
+) -> Iterator[Average]:
+    """⟨γ̂, x̄⟩ ± t·s/√n + ζ for the mean row x̄ of a regression, which any rows determine. It takes the last of the dc + 1
+    shares of the weights.
+
+    None with a declared offset of episodes, which stays in the mean.
+    """
+    from scipy.stats import t
+
+    if scale.freedom < 1 or sample.episode_noise > 0.0:
+        return
+    prior, steps, fitted = problem.priors[j], _regressions(problem), sample.features.fitted(sample.y)
+    quantile = float(t.ppf(1.0 - share / (len(steps) * (problem.graph.cost_dim + 1)) / 2.0, scale.freedom))
+    for some in steps:
+        rows = np.isin(data.step, some)
+        if rows.any():
+            x, mean, seen = data.features[rows].mean(axis=0), float(fitted[rows].mean()), np.unique(data.step[rows])
+            half = quantile * math.sqrt(scale.squares / scale.freedom / rows.sum()) + problem.limits[j].misspecification
+            middle, reach = float(prior.centre @ x), float(prior.width @ np.abs(x)) if prior.boxed else math.inf
+            most = prior.norm * float(np.linalg.norm(x))
+            yield Average(
+                steps=tuple(seen.tolist()),
+                low=mean - half,
+                high=mean + half,
+                least=max(middle - reach, -most),
+                largest=min(middle + reach, most),
+                bound=float(problem.bounds[seen, j].max()),
+            )
 
 
 def estimates(x: FloatArray, y: FloatArray, scale: Scale, share: float) -> tuple[FloatArray, FloatArray]:

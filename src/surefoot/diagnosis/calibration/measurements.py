@@ -356,5 +356,7 @@ def disturbance_found(plant: Plant, apart: FloatArray) -> Finding:
         "error" if beyond else "note",
         f"Next states were off the models by up to {', '.join(told)}; one more row as logged exceeds what was seen "
         f"with a chance of about 1 in {n + 1} (estimate; of other inputs and states a log says nothing).",
-        "Declare a larger disturbance, or mend the models." if beyond else "",
+        "Declare a larger disturbance, or mend the models; states in another order or unit look like this, too."
+        if beyond
+        else "",
     )

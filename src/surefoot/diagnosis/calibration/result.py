@@ -11,6 +11,7 @@ from surefoot.diagnosis.text import lay_out_calibration
 from surefoot.model.arrays import FloatArray, IntArray
 from surefoot.model.limit import Feature, Limit
 from surefoot.model.limit import Interval as Ends
+from surefoot.model.naming import FeatureNames
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,18 @@ class Coefficient:
     column: int
     low: float
     high: float
+
+
+@dataclass(frozen=True)
+class Average:
+    """The mean true cost of the rows of a regression: what the log says of it, and what the declaration allows."""
+
+    steps: tuple[int, ...]  # of the regression
+    low: float  # a proof at the calibration's level for Gaussian noise
+    high: float
+    least: float  # by the prior and the norm
+    largest: float
+    bound: float  # the largest of these steps
 
 
 @dataclass(frozen=True)
@@ -38,6 +51,7 @@ class LimitCalibration:
     episode_noise: float | None  # estimate, upper bound: an offset shared by an episode's rows; None: none was found
     lack: float | None  # estimate: how far costs are from linear; None: no sign of it
     intervals: tuple[Coefficient, ...]  # of coefficients that the log determines
+    averages: tuple[Average, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -106,6 +120,7 @@ class Calibration:
     changes: tuple[Change, ...]
     residuals: tuple[Residuals, ...] = field(default=())
     disturbance: dict[str, float] | None = None  # of a plant: how far next states were off its models, at most
+    features: FeatureNames = None  # names of the cost features
 
     @property
     def errors(self) -> list[str]:
@@ -117,7 +132,7 @@ class Calibration:
         """The proposed limits as Python, each changed number with a comment."""
         lines = ["limits=["]
         for limit in self.proposal:
-            parts = [f"{name}={value!r}" for name, value in _fields(limit).items()]
+            parts = [f"{name}={value!r}" for name, value in _fields(limit, self.features).items()]
             notes = [change.note for change in self.changes if change.limit == limit.name]
             comment = f"  # {'; '.join(notes)}" if notes else ""
             lines.append(f"    sf.Limit({limit.name!r}, {', '.join(parts)}),{comment}")
@@ -127,7 +142,7 @@ class Calibration:
         """All fields except the residuals, as JSON-able values."""
         found = {name: getattr(self, name) for name in ("level", "rows", "unmeasured", "episodes", "limits", "support")}
         found |= {name: getattr(self, name) for name in ("findings", "changes", "disturbance")}
-        found["proposal"] = [{"name": limit.name, **_fields(limit)} for limit in self.proposal]
+        found["proposal"] = [{"name": limit.name, **_fields(limit, self.features)} for limit in self.proposal]
         result: dict[str, Any] = as_json(found)
         return result
 
@@ -138,9 +153,11 @@ class Calibration:
         return f"<Calibration: {self.rows} rows, {len(self.errors)} errors; print it to read it>"
 
 
-def _fields(limit: Limit) -> dict[str, Any]:
-    """What was declared about a limit, without defaults."""
+def _fields(limit: Limit, features: FeatureNames) -> dict[str, Any]:
+    """What was declared about a limit, without defaults; a prior goes by the names of the features."""
     found = {name: value for name, value in asdict(limit).items() if name != "name"}
+    if features is not None and isinstance(limit.prior, tuple):
+        found["prior"] = dict(zip(limit.features or features, limit.prior, strict=True))
     return {name: value for name, value in found.items() if value not in (None, ()) and (name, value) not in _DEFAULTS}
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from surefoot.diagnosis.calibration.measurements import Measurements
-from surefoot.diagnosis.calibration.result import Calibration, LimitCalibration
+from surefoot.diagnosis.calibration.result import Average, Calibration, LimitCalibration
 from surefoot.diagnosis.diagnosis import Finding, ranked
 from surefoot.diagnosis.text import digits, rounded_up
 from surefoot.model.limit import Limit
@@ -18,10 +18,11 @@ from surefoot.model.problem import Problem
 
 
 def judge_log(problem: Problem, found: Calibration, data: Measurements) -> tuple[Finding, ...]:
-    findings = [*_support(found)]
+    findings, by_fallback = [*_support(found)], _by_fallback(problem, data)
     for limit, one in zip(problem.limits, found.limits, strict=True):
+        findings += _averages(one, limit, by_fallback)  # first: a wrong unit makes the rest of it meaningless
         findings += [*_noise(found, limit, one), *_accusations(limit, one), *_weights(problem, limit, one)]
-        findings += [*_silent(one)]
+        findings += _silent(one)
     return ranked(findings)
 
 
@@ -153,6 +154,36 @@ def _outside_prior(problem: Problem, limit: Limit, one: LimitCalibration, prior:
         )
 
 
+def _by_fallback(problem: Problem, data: Measurements) -> bool:
+    """True if every logged action is the fallback's."""
+    played = [layer.played_by_fallback() for layer in problem.graph.layers]
+    return all(played[h][pair] for h, pair, _ in data.transitions if h < len(played))
+
+
+def _averages(one: LimitCalibration, limit: Limit, by_fallback: bool) -> Iterator[Finding]:
+    """Mean costs that the declared weights do not allow, or that are above the bound: most often a wrong unit."""
+    declared = "prior" if limit.norm is None else "norm" if limit.prior is None else "prior and norm"
+    for each in [each for each in one.averages if each.low > each.largest or each.high < each.least][:1]:
+        yield Finding(
+            "error",
+            f"The costs of {limit.name!r} average {_average(each)} in the log, but the declared {declared} would allow "
+            f"{digits(each.least)} … {digits(each.largest)} for the same rows.",
+            "Check the unit of the readings, the order of the features, and the declared numbers.",
+        )
+    for each in [each for each in one.averages if each.low > each.bound][:1]:
+        who, fix = ("what was logged", "") if not by_fallback else ("the fallback", ", or declare a safer fallback")
+        yield Finding(
+            "error" if by_fallback else "warning",
+            f"The costs of {limit.name!r} average {_average(each)} in the log, and the bound is {digits(each.bound)}: "
+            f"{who} broke the limit.",
+            f"Check the units of the readings and of the bound{fix}.",
+        )
+
+
+def _average(found: Average) -> str:
+    return f"{digits(found.low)} … {digits(found.high)}"
+
+
 def _silent(one: LimitCalibration) -> Iterator[Finding]:
     missing = [f"{test.name} ({test.why})" for test in one.tests if test.p is None]
     if missing:
@@ -167,7 +198,7 @@ def _support(found: Calibration) -> Iterator[Finding]:
             "error",
             f"{support.outside} of {support.transitions} transitions leave the declared support (a proof that it is "
             f"too small): {'; '.join(support.examples)}{more}.",
-            "Declare these successors, too; of a plant, a larger disturbance.",
+            "Declare these successors, too; for a plant, declare a larger disturbance.",
         )
     elif support.outside_chance is not None:
         yield Finding(

@@ -194,12 +194,17 @@ class Cells:
         """(n,) a point given by name or in order. Text and truth values are no coordinates."""
         numbers = plain(self.in_order(what, given))
         if numbers is None:
-            raise InvalidInput(f"{what} must be numbers", got=f"{given!r:.100}", fix=NUMBERS)
+            fix = NUMBERS if self.dim == 1 else self._listed
+            raise InvalidInput(f"{what} must be numbers", got=f"{given!r:.100}", fix=fix)
         x = numbers.reshape(-1)
         if x.shape != (self.dim,) or not np.isfinite(x).all():
             count = "a finite number" if self.dim == 1 else f"{self.dim} finite numbers"
-            raise InvalidInput(f"{what} must be {count}", got=f"{given!r:.100}")
+            raise InvalidInput(f"{what} must be {count}", got=f"{given!r:.100}", fix=self._listed)
         return x
+
+    @property
+    def _listed(self) -> str:
+        return f"Give [{', '.join(self.names)}]."
 
 
 def _range(name: str, given: Any) -> tuple[float, float]:
@@ -265,10 +270,9 @@ def _edges(name: str, value: Any) -> FloatArray:
         if isinstance(value, tuple):
             low, high, number = value
             if isinstance(number, bool) or int(number) != number or number < 1:
-                raise InvalidInput(
-                    "the number of cells must be a whole number of at least 1", where=where, got=repr(number)
-                )
-            edges = np.linspace(float(low), float(high), int(number) + 1)
+                rule = "the number of cells must be a whole number of at least 1"
+                raise InvalidInput(rule, where=where, got=repr(number), fix=fix)
+            edges = _evenly(float(low), float(high), int(number))
         else:
             edges = np.array(value, np.float64)
     except (TypeError, ValueError) as error:
@@ -277,6 +281,17 @@ def _edges(name: str, value: Any) -> FloatArray:
         raise InvalidInput("not the cells of a coordinate", where=where, got=f"{value!r:.80}", fix=fix) from None
     if edges.ndim != 1 or len(edges) < 2 or not np.isfinite(edges).all() or not (np.diff(edges) > 0).all():
         raise InvalidInput("the edges of cells must increase", where=where, got=f"{value!r:.80}", fix=fix)
+    return edges
+
+
+def _evenly(low: float, high: float, number: int) -> FloatArray:
+    """Even edges as one would write them, to twelve digits of a cell's width. An edge of 0.7000000000000001 would let a
+    range that is forbidden from 0.7 on forbid the cell below it."""
+    edges, width = np.linspace(low, high, number + 1), (high - low) / number
+    if 0.0 < width < math.inf:
+        digits, size = 12 - math.floor(math.log10(width)), math.floor(math.log10(max(abs(low), abs(high))))
+        if digits <= min(15 - size, 300):  # else a double does not hold so many
+            edges[1:-1] = np.round(edges[1:-1], digits)
     return edges
 
 

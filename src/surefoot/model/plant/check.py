@@ -1,7 +1,8 @@
 """Tries to refute a plant's declaration by samples (spec 9).
 
 Samples cannot prove what safety rests on, but they usually find a wrong declaration: next states outside the boxes of
-their cells, features outside the hull of their corners, a fallback that leaves its cells.
+their cells, features outside the hull of their corners, functions that depend on the step although they must not, a
+fallback that leaves its cells.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class PlantCheck:
 def check_plant(plant: Plant, samples: int, seed: int) -> PlantCheck:
     """The first refutation of each rule, from at most this many samples per rule."""
     rng = stream(seed, "plant check")
-    rules = (_models, _features, _along_rays, _fallback)
+    rules = (_models, _features, _along_rays, _steps, _fallback)
     return PlantCheck(samples, tuple(found for rule in rules for found in rule(plant, samples, rng)))
 
 
@@ -181,6 +182,36 @@ def _along_rays(plant: Plant, samples: int, rng: np.random.Generator) -> Iterato
                 "Leave out rays=, or take an input in which it is affine, its square or its power.",
             )
             return
+
+
+def _steps(plant: Plant, samples: int, rng: np.random.Generator) -> Iterator[Refutation]:
+    """Functions that are called for step 0 only must give the same at every step."""
+    if not plant.same_at_every_step:
+        return
+    refuted: set[str] = set()
+    for h, drawn, own, x in _drawn(plant, samples, rng):
+        here, first = (dict(_given(plant, step, x, drawn.u, own)) for step in (h, 0))
+        for name in [name for name in here if name not in refuted]:
+            at = _apart(here[name], first[name], np.abs(first[name]).max(axis=1)[:, None])
+            if at is not None:
+                refuted.add(name)
+                yield Refutation(
+                    f"{name} is not the same at every step",
+                    f"{said(h, x[:, at[1]])}, input {drawn.u!r}",
+                    f"{here[name][at]:.9g}, at step 0 {first[name][at]:.9g}",
+                    "Leave out same_at_every_step.",
+                )
+
+
+def _given(plant: Plant, h: int, x: FloatArray, u: Any, own: IntArray) -> Iterator[tuple[str, FloatArray]]:
+    """What the plant's functions give at states (n, P) in their cells, by name."""
+    for model in plant.reach.models:
+        yield model.name, model.at(h, x, u)
+    yield "a measure", plant.measures.at(h, x, u, x)
+    yield "the reward", plant.rewards(h, x, u)[None]
+    middles = 0.5 * np.add(*plant.cells.bounds(own))  # where it is asked
+    played = [plant.inputs.values[number] for number in plant.fallback_numbers(h, middles)]
+    yield "the fallback", np.array(played, np.float64).reshape(len(own), -1).T
 
 
 def _fallback(plant: Plant, samples: int, rng: np.random.Generator) -> Iterator[Refutation]:

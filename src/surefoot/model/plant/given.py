@@ -24,6 +24,7 @@ from surefoot.model.priors import canonical
 from surefoot.model.reals import plain
 
 Function = Callable[..., Any]
+OFF_GRID = "the fallback's input is not on the grid"
 
 
 def make_box(cells: Cells, what: str, given: Any) -> tuple[FloatArray, FloatArray]:
@@ -65,7 +66,10 @@ def make_fallback(given: Any, index: Callable[[Any], int]) -> Function:
     """The fallback as a function; a single input means a function that always returns it."""
     if callable(given):
         return make_function("fallback", given, "h, x")
-    index(given)
+    try:
+        index(given)
+    except InvalidInput as error:
+        raise InvalidInput(OFF_GRID, got=error.got, fix=f"{error.fix} Or give a function of (h, x).") from None
     return lambda h, x: given
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import product
@@ -16,12 +15,14 @@ from surefoot.checks import whole
 from surefoot.errors import InvalidInput
 from surefoot.model.arrays import FloatArray, IntArray, freeze
 from surefoot.model.limit import Limit
+from surefoot.model.plant import words
 from surefoot.model.plant.build import Step, build_step, centres
 from surefoot.model.plant.calls import Call, said
 from surefoot.model.plant.cells import Endless, Range, make_cells, make_inputs
 from surefoot.model.plant.cellwise import growing_problem
 from surefoot.model.plant.choices import Choices, Chooser
 from surefoot.model.plant.given import (
+    OFF_GRID,
     Function,
     feature_names,
     make_box,
@@ -76,8 +77,8 @@ class Plant(Chooser):
         horizon: H, the number of steps; inputs are chosen at steps 0 … H-2.
         start: the state at step 0: a number per coordinate, or a range ``(low, high)`` for some, in order or by name.
         models: functions that give the next state. The truth is one of them, or a random choice among them with unknown
-            probabilities. Each must have its extremes over a cell at the cell's corners: affine in each coordinate, or
-            a monotone function of that. Otherwise give ``reach`` or ``slopes``.
+            probabilities. Each must have its extremes over a cell at the cell's corners, as a function has that is
+            affine or monotone in each coordinate. Otherwise give ``reach`` or ``slopes``.
         measures: the cost features. Each limit's cost is linear in them, with unknown coefficients. A function that
             returns a list, or a list of functions and hats (:func:`surefoot.hat`). They must be affine in each
             coordinate of x on every cell; otherwise give ``remainder``. A function of ``(h, x, u, x_next)`` also gets
@@ -263,9 +264,8 @@ class Plant(Chooser):
             found[(np.atleast_1d(u) == given.T).all(axis=1)] = number
         strange = np.flatnonzero(found < 0)
         if len(strange):
-            rule, fix = "the fallback's input is not on the grid", f"There are {self.inputs.said()}."
-            at = int(strange[0])
-            raise InvalidInput(rule, where=said(h, x[:, at]), got=repr(given[:, at].tolist()), fix=fix)
+            at, fix = int(strange[0]), f"The inputs are {self.inputs.said()}."
+            raise InvalidInput(OFF_GRID, where=said(h, x[:, at]), got=repr(given[:, at].tolist()), fix=fix)
         return found
 
     def fallback_in(self, h: int, cell: int) -> int:
@@ -372,27 +372,8 @@ class Plant(Chooser):
 
     def in_words(self, text: str) -> str:
         """A message about the plant's problem, with cells for the numbers of states and inputs by value."""
-
-        def cell(match: re.Match[str]) -> str:
-            return f"{match[0]} ({self.cells.said(int(match[1]))})"
-
-        def chosen(match: re.Match[str]) -> str:
-            return f"input {self.inputs.values[int(match[1])]!r}"
-
-        return re.sub(r"action (\d+)", chosen, re.sub(r"(?:state|successor|reach) (\d+)", cell, text))
-
-    def _leaves(self, h: int, cell: int, number: int) -> str:
-        """In which coordinates an input may lead from a cell out of the box of states, in words."""
-        u, of = self.inputs.values[number], self.cells.bounds(np.array([cell]))
-        ends = (end[:, 0] for box in self.reach.over(h, *of, u) for end in box)
-        return "; ".join(dict.fromkeys(off for end in ends if (off := self.cells.beyond(end))))
+        return words.in_words(self, text)
 
     def told(self, error: InvalidInput) -> InvalidInput:
         """The same error, in words."""
-        where, got, fix = self.in_words(error.where), self.in_words(error.got), error.fix
-        if "fallback" in error.rule and "forbidden" in error.rule:
-            fix = "Choose another fallback, or give it room: a wider range, a smaller disturbance, finer cells."
-            numbers = re.search(r"step (\d+), state (\d+).*action (\d+)", f"{error.where} {error.got}")
-            if numbers and (off := self._leaves(*map(int, numbers.groups()))):
-                got = f"{got}: {off}"
-        return InvalidInput(error.rule, where=where, got=got, fix=fix)
+        return words.told(self, error)

@@ -40,7 +40,7 @@ class Reach:
     def cure(self) -> str:
         """What to do about a next state outside its box."""
         if self.reach is None and self.slopes is None:
-            return "It is not affine in each coordinate: give reach= or slopes=."
+            return "It is neither affine nor monotone in each coordinate: give reach= or slopes=."
         return f"Give {'slopes' if self.reach is None else 'reach'}= that allow for it."
 
     def at_points(self, h: int, x: FloatArray, u: Any) -> Boxes:

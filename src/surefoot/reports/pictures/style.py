@@ -18,6 +18,7 @@ LOOKS: dict[str, tuple[str, Any, str]] = {
     "static-shield": ("#E69F00", (0, (2, 1)), "X"),
 }
 OTHERS = ("#009E73", "#E69F00", "#56B4E9", "#F0E442")
+_THEIRS = (("-", "v"), ((0, (4, 1.5)), "<"), ((0, (6, 1.5, 1, 1.5)), ">"), ((0, (1.5, 1)), "P"))  # dashes and markers
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,8 @@ DARK = Paper("dark", "#0d1117", "#e6edf3", "#30363d")
 
 def look_of(agent: str, others: int) -> tuple[str, Any, str]:
     """Colour, dash pattern and marker of an agent; unknown ones take turns."""
-    return LOOKS.get(agent, (OTHERS[others % len(OTHERS)], "-", "v"))
+    turn = others % len(OTHERS)
+    return LOOKS.get(agent, (OTHERS[turn], *_THEIRS[turn]))
 
 
 def literal(text: str) -> str:

@@ -27,11 +27,11 @@ def line_chart(chart: Chart) -> str:
     low, high = _room(min(shown), max(shown), chart.floor)
     first = min(line.episodes[0] for line in chart.lines if line.episodes)
     last = max(line.episodes[-1] for line in chart.lines if line.episodes)
-    parts = [_axes(chart, low, high, first, last)]
+    parts, names = [_axes(chart, low, high, first, last)], list[str]()
     for name, level in chart.levels:
         y = _y(level, low, high)
         parts.append(f"<line class=level x1={LEFT} x2={WIDTH - RIGHT} y1={y:.1f} y2={y:.1f} />")
-        parts.append(f"<text class=small x={WIDTH - RIGHT - 2} y={y - 4:.1f} text-anchor=end>{_word(name)}</text>")
+        names.append(f"<text class=over x={WIDTH - RIGHT - 2} y={y - 4:.1f} text-anchor=end>{_word(name)}</text>")
     for n, line in enumerate(chart.lines):
         for stretch in _stretches(line.episodes, line.middle):
             points = " ".join(f"{_x(k, first, last):.1f},{_y(v, low, high):.1f}" for k, v in stretch)
@@ -46,7 +46,7 @@ def line_chart(chart: Chart) -> str:
     )
     legend = f"<ul class=legend>{keys}</ul>" if len(chart.lines) > 1 else ""
     label = escape(f"{chart.title}: {chart.y} over episodes", quote=True)
-    body = "".join(parts)
+    body = "".join(parts + names)  # names last, so that no line runs through them
     return (
         f'<svg class=plot viewBox="0 0 {WIDTH} {HEIGHT}" role=img aria-label="{encodable(label)}">{body}</svg>{legend}'
     )
