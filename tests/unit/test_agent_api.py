@@ -13,6 +13,7 @@ import pytest
 from scipy.sparse import csr_array
 
 import surefoot as sf
+from surefoot.agents.learner import Learner
 from surefoot.errors import InvalidInput, OutOfOrder, UnknownLabel
 from surefoot.model.measured import measured_features
 from tests.differential.compare import problem_of
@@ -324,6 +325,8 @@ def test_what_a_compiled_roll_out_has_seen_is_told_again() -> None:
     """Each step with its own cost, and the last state only where it has one that was told."""
 
     class Noting(sf.LsviNew):
+        retell = Learner.retell
+
         def _note(self, episode: int, h: int, edge: int, cost: Any) -> None:
             noted.append((episode, h, edge, cost.tolist()))
 

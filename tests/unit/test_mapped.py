@@ -167,7 +167,7 @@ def test_a_table_is_read_once_for_each_step(
             note(asked.x.values, asked.ahead.pair_ptr[wanted[0]], asked.ahead.pair_ptr[wanted[-1] + 1])
 
     def values(*words: Any) -> None:
-        expected(words[7], np.flatnonzero(words[4]))
+        expected(words[8], np.flatnonzero(words[5]))
         of_values(*words)
 
     def worths(*words: Any) -> None:

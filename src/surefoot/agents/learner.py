@@ -204,6 +204,7 @@ class Learner(Agent):
         """
         refuse_rays(self.problem, "a learner that others play for")
         layer = self.problem.graph.layers[h]
+        self._note(self.episodes, h, edge, cost)
         if features is not None and cost is not None:
             self._enter()
             self.costs.add(h, features, cost)

@@ -14,11 +14,24 @@ from typing import NamedTuple
 import numpy as np
 
 from surefoot.errors import InvalidInput
+from surefoot.jit import leaf
 from surefoot.model.arrays import FloatArray, IntArray, pointer_of, segments
 from surefoot.model.graph import LayeredGraph
 from surefoot.model.layer import Layer
 
 SURE = math.e / (math.e - 1.0)  # of Lemma 0
+
+
+@leaf
+def _fill(ptr: IntArray, chance: FloatArray, worth: FloatArray, found: FloatArray) -> None:
+    """By pair, in this order until a probability of 1 is used up."""
+    for pair in range(found.shape[0]):
+        left, total = 1.0, 0.0
+        for i in range(ptr[pair], ptr[pair + 1]):
+            weight = min(left, chance[i])
+            total += weight * worth[i]
+            left -= weight
+        found[pair] = total
 
 
 class Played(NamedTuple):
@@ -32,13 +45,10 @@ class Played(NamedTuple):
     def expected(self, worth: FloatArray) -> FloatArray:
         """(P,) the most that can be expected where the triplets are worth so much (F,): as likely as they can be, the
         best first."""
-        pair = np.repeat(np.arange(len(self.pairs)), np.diff(self.ptr))
-        order = np.lexsort((-worth, pair))
-        chance = self.chance[order]
-        before = np.cumsum(chance) - chance
-        before -= before[self.ptr[:-1]][pair]  # within the pair
-        weight = np.clip(1.0 - before, 0.0, chance)
-        return np.add.reduceat(weight * worth[order], self.ptr[:-1]) if len(self.pairs) else np.empty(0)
+        order = np.lexsort((-worth, np.repeat(np.arange(len(self.pairs)), np.diff(self.ptr))))
+        found = np.empty(len(self.pairs))
+        _fill(self.ptr, self.chance[order], worth[order], found)
+        return found
 
     def among(self, pairs: slice) -> slice:
         """Which of these pairs are among some of the step."""

@@ -46,7 +46,7 @@ class State:
         self.discarded_at = ""  # the time of the last discard
         self.grown: Record = {"expanded": [], "refused": []}  # all pairs of all growths, in order
         self.at_hand: Problem | None = None  # the grown or newly declared problem of the record to be applied next
-        self.first_values: tuple[FloatArray, ...] = ()  # V before any data, for imported rows; of the first graph
+        self.first_values: tuple[FloatArray, ...] = ()  # targets before any data, for imported rows; of the first graph
         self.failure_probability: float = opened["failure_probability"]
         self.false_alarm: float = opened["false_alarm"]
         self.agent_name: str = opened["agent"]
@@ -78,7 +78,7 @@ class State:
         self.share = share(self.failure_probability, self.epoch)
         self.agent, self.constants = agent, agent.constants
         if not self.first_values or agent.problem.graph.beyond is None:
-            self.first_values = agent.plan.values.value
+            self.first_values = agent.plan.targets
         self.made_after = n
 
     @unruffled

@@ -1,0 +1,89 @@
+"""What came, and what can be expected of it (spec 5)."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+import surefoot as sf
+from surefoot.errors import InvalidInput
+from surefoot.estimate.arrivals import NOT_PLAYED, SURE, Arrivals, Played
+from tests.alike import assert_same_run, differences, plan_record
+
+WORLD = "thermal/testing"
+
+
+def counted(problem: sf.Problem, *edges: tuple[int, int]) -> Arrivals:
+    found = Arrivals(problem.graph)
+    for h, edge in edges:
+        found.add(h, [edge])
+    return found
+
+
+def test_chances_by_hand() -> None:
+    """Two plays of a pair of three triplets: nothing is known yet. A thousand: what never came hardly ever does."""
+    problem = sf.worlds.make(WORLD).problem
+    graph = problem.graph
+    log_term = math.log(sum(layer.n_edges for layer in graph.layers) / 0.05)
+    pair = int(np.diff(graph.layers[1].pair_ptr).argmax())
+    first, *others = graph.layers[1].edges_of(pair)
+    assert others
+    few = counted(problem, (1, first), (1, first)).played(graph, 0.05)
+    assert few[0] is NOT_PLAYED
+    assert few[1].pairs.tolist() == [pair]
+    assert few[1].edges.tolist() == [first, *others]
+    assert few[1].chance.tolist() == [1.0] * (1 + len(others))
+    many = counted(problem, *[(1, first)] * 999, (1, others[0])).played(graph, 0.05)[1]
+    assert many.chance[:2] == pytest.approx([1.0, SURE * (1 + log_term) / 1000])
+    assert many.chance[2:] == pytest.approx([SURE * log_term / 1000] * (len(others) - 1))
+
+
+def test_the_most_that_can_be_expected_is_that_of_a_linear_program(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, 6, 40)
+    ptr = np.concatenate([[0], np.cumsum(sizes)])
+    chance = rng.uniform(0.0, 1.0, ptr[-1])
+    for a, b in itertools.pairwise(ptr):
+        chance[a + rng.integers(b - a)] = 1.0  # of some triplet nothing is known
+    worth = np.round(rng.normal(size=ptr[-1]), 1)  # with ties
+    played = Played(np.arange(40), ptr, np.arange(ptr[-1]), chance)
+    for a, b, found in zip(ptr, ptr[1:], played.expected(worth), strict=False):
+        best = linprog(-worth[a:b], A_eq=np.ones((1, b - a)), b_eq=[1.0], bounds=[(0.0, c) for c in chance[a:b]])
+        assert found == pytest.approx(-best.fun)
+    whole, parts = played.expected(worth), list[float]()
+    for first, end in ((0, 7), (7, 7), (7, 40)):  # bit for bit, wherever it is computed
+        triplets = slice(ptr[first], ptr[end])
+        parts += played.part(slice(first, end), triplets).expected(worth[triplets]).tolist()
+    assert parts == whole.tolist()
+    assert NOT_PLAYED.expected(np.empty(0)).tolist() == []
+
+
+def test_triplets_are_counted_while_there_is_a_gap_and_however_they_are_played(seed: int) -> None:
+    world = sf.worlds.make(WORLD)
+    whole, stepped = (sf.LsviNew(world.problem) for _ in range(2))
+    runs = [sf.run(whole, world, 300, seed), sf.run(stepped, world, 300, seed, compiled=False)]
+    assert_same_run(*runs)
+    ours, theirs = (agent.checkpoint() for agent in (whole, stepped))
+    assert all(np.array_equal(ours[name], theirs[name]) for name in ours)
+    gap = runs[0].gap
+    if gap[-1] == 0.0:  # then the last episodes do not count
+        assert ours["came/now/times"].sum() < 300 * (world.problem.horizon - 1)
+    assert ours["came/now/times"].sum() >= world.problem.horizon - 1
+
+
+@pytest.mark.parametrize("name", ["came/now/edge", "came/then/times", "came/now/ptr"])
+def test_counts_of_another_agent_are_refused(name: str, seed: int) -> None:
+    world = sf.worlds.make(WORLD)
+    agent = sf.LsviNew(world.problem)
+    sf.run(agent, world, 20, seed)
+    saved = agent.checkpoint()
+    wrong = {"edge": np.array([10**6]), "times": -saved[name][:1], "ptr": saved[name][:-1]}[name.rsplit("/", 1)[1]]
+    with pytest.raises(InvalidInput, match="checkpoint"):
+        sf.LsviNew(world.problem).restore({**saved, name: wrong})
+    again = sf.LsviNew(world.problem)
+    again.restore(saved)
+    assert not differences(plan_record(agent.plan), plan_record(again.plan))
