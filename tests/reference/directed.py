@@ -36,7 +36,7 @@ class DirectedReference(Reference):
         self.scale, self.doubtful = 1.0, False
         self.directed_plans = self.undirected_plans = self.moved_plans = 0
         self.spaces_aimed_at = set[int]()
-        self.came = dict[tuple[Any, ...], int]()
+        self.came, self.came_then = dict[tuple[Any, ...], int](), dict[tuple[Any, ...], int]()
         self.lowered_shares = self.lowered_values = 0
         super().__init__(tables, p, **rest)
 
@@ -98,6 +98,7 @@ class DirectedReference(Reference):
         since = self.episodes_ended - self.planned_episodes
         self.explored += since if self.exploring else 0
         self.gap, self.planned_episodes, self.exploring = gap, self.episodes_ended, False
+        self.came_then = dict(self.came)
 
     def _may_explore(self, episodes: int) -> bool:
         spent = self.explored + (episodes - self.planned_episodes if self.exploring else 0)
@@ -109,7 +110,18 @@ class DirectedReference(Reference):
         if self.gap <= 0.0:
             return False
         grown = self.planned_episodes + max(1, math.ceil(self.replan_growth * self.planned_episodes))
-        return self.episodes_ended >= grown or (self.exploring and not self._may_explore(self.episodes_ended))
+        if self.episodes_ended >= grown or (self.exploring and not self._may_explore(self.episodes_ended)):
+            return True
+        age = self.episodes_ended - self.planned_episodes
+        return age in {16 * 2**i for i in range(20)} and self._doubled()
+
+    def _doubled(self) -> bool:
+        """Some pair was played more than 16 times, and more often than before, since the plan."""
+        now, then = dict[PairKey, int](), dict[PairKey, int]()
+        for plays, came in ((now, self.came), (then, self.came_then)):
+            for (h, s, a, _), times in came.items():
+                plays[h, s, a] = plays.get((h, s, a), 0) + times
+        return any(n - then.get(pair, 0) > max(16, then.get(pair, 0)) for pair, n in now.items())
 
     def observe(
         self, h: int, s: State, a: Action, s2: State, cost: Sequence[float], features: Sequence[float] | None = None

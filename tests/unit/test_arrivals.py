@@ -10,6 +10,7 @@ import pytest
 from scipy.optimize import linprog
 
 import surefoot as sf
+from surefoot.agents import lsvi_new
 from surefoot.errors import InvalidInput
 from surefoot.estimate.arrivals import NOT_PLAYED, SURE, Arrivals, Played
 from tests.alike import assert_same_run, differences, plan_record
@@ -60,6 +61,55 @@ def test_the_most_that_can_be_expected_is_that_of_a_linear_program(seed: int) ->
         parts += played.part(slice(first, end), triplets).expected(worth[triplets]).tolist()
     assert parts == whole.tolist()
     assert NOT_PLAYED.expected(np.empty(0)).tolist() == []
+
+
+def test_a_pair_counts_as_new_when_its_plays_have_doubled() -> None:
+    problem = sf.worlds.make(WORLD).problem
+    edge, *_ = problem.graph.layers[1].edges_of(3)
+    for before, since, due in ((0, 16, False), (0, 17, True), (40, 40, False), (40, 41, True)):
+        found = counted(problem, *[(1, edge)] * before, *[(0, 0)] * 50)
+        then = found.flat()
+        found.add(1, [edge] * since)
+        assert found.doubled(then, problem.graph) == due
+
+
+@pytest.mark.slow
+def test_a_plan_is_due_when_what_it_waited_for_has_had_its_chances(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twenty actions almost as good as the fallback, each with an end that never comes and would tell all: they are
+    tried one after the other, and none for a tenth of all episodes."""
+
+    def episodes_with_a_gap() -> int:
+        world = lures(20)
+        return int((sf.run(sf.LsviNew(world.problem), world, 4000, seed).gap > 0).sum())
+
+    ours = episodes_with_a_gap()
+    monkeypatch.setattr(lsvi_new, "FIRST_LOOK", 10**9)
+    assert ours < 0.85 * episodes_with_a_gap()
+
+
+def lures(n: int) -> sf.World:
+    actions = {"idle": (0.5, 0.0), **{f"lure {i}": (0.49 - 0.001 * i, 0.0) for i in range(n)}}
+    actions |= {"trial": (0.1, 0.3), "best": (1.0, 0.9)}
+
+    def chances(h: int, s: str, a: str, after: str) -> list[float]:
+        found = [0.0] * (2 * n + 1)
+        found[2 * int(a[5:]) + (after == "never") if a.startswith("lure") else -1] = 1.0
+        return found
+
+    problem = sf.Problem.from_functions(
+        horizon=2,
+        start="start",
+        actions=lambda h, s: list(actions),
+        successors=lambda h, s, a: ["end", "never"] if a.startswith("lure") else ["end"],  # type: ignore[union-attr]
+        reward=lambda h, s, a: actions[a][0],  # type: ignore[index]
+        cost_features=lambda h, s, a, after: [1.0, 0.3 if after == "never" else actions[a][1]],  # type: ignore[index]
+        transition_features=chances,  # type: ignore[arg-type]
+        fallback=lambda h, s: "idle",
+        anchor=lambda h: ([1.0, 0.0], 0.2),
+        limits=sf.Limit("strain", bound=0.6, noise=0.1, norm=1.0),
+        transition_norm=math.sqrt(n + 1),
+    )
+    return sf.World(problem, transition=[1.0, 0.0] * n + [1.0], cost=[0.2, 0.3])
 
 
 def test_triplets_are_counted_while_there_is_a_gap_and_however_they_are_played(seed: int) -> None:

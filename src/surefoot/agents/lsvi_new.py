@@ -19,6 +19,7 @@ May violate: with probability p at most.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, cast
@@ -28,7 +29,7 @@ from numpy.typing import NDArray
 
 from surefoot.agents.agent import check_problem
 from surefoot.agents.blocks.look_ahead import IDEAS, LookAhead, LookAheadOptions, check_ideas
-from surefoot.agents.learner import Learner
+from surefoot.agents.learner import Learner, earliest
 from surefoot.checks import at_least, list_of, one_of, probability, whole
 from surefoot.clusters import Cluster, cluster_of, is_cluster
 from surefoot.errors import InvalidInput
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from surefoot.plan.blockwise.team import Team
 
 EXPLORATIONS = ("directed", "ideas")
+FIRST_LOOK = 16  #: episodes of a plan
 REMEMBERED = ("episodes", "weight", "explored")  # of Waited, with which a plan is made again
 
 
@@ -283,6 +285,17 @@ class LsviNew(LookAhead):
 
     def _due_at(self) -> int | None:
         return self._waited.due_at(self.replan_growth, self.options.budget)
+
+    def episodes_before_change(self) -> int | None:
+        age = self.episodes - self._planned_at
+        look = max(FIRST_LOOK, 1 << age.bit_length()) - age  # the next power of two
+        return earliest(super().episodes_before_change(), look if self.traced else None)
+
+    def overdue(self) -> bool:
+        """Likewise when what came says much more than the plan knew: looked at when its age is a power of two."""
+        age = self.episodes - self._planned_at
+        look = self.traced and math.isfinite(self.replan_growth) and age >= FIRST_LOOK and age & (age - 1) == 0
+        return super().overdue() or (look and self._arrivals.doubled(self._arrivals_then, self.problem.graph))
 
     def _note(self, episode: int, h: int, edge: int, cost: FloatArray | None) -> None:
         if self.traced:

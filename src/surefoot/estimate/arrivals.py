@@ -20,6 +20,7 @@ from surefoot.model.graph import LayeredGraph
 from surefoot.model.layer import Layer
 
 SURE = math.e / (math.e - 1.0)  # of Lemma 0
+FEW = 16  # plays
 
 
 @leaf
@@ -94,6 +95,20 @@ class Arrivals:
         """H-1: the pairs that were played in each step."""
         log_term = math.log(sum(layer.n_edges for layer in graph.layers) / failure_probability)
         return tuple(_played(layer, *self.of(h), log_term) for h, layer in enumerate(graph.layers))
+
+    def doubled(self, then: Mapping[str, IntArray], graph: LayeredGraph) -> bool:
+        """Was some pair played more often since than before? ``then``: :meth:`flat` at that time. Few plays do not
+        count."""
+        for h, layer in enumerate(graph.layers):
+            edges, now = self.of(h)
+            own = slice(*then["ptr"][h : h + 2])
+            before = np.zeros(len(edges), np.int64)
+            before[np.searchsorted(edges, then["edge"][own])] = then["times"][own]  # whatever came then came by now
+            _, pair = np.unique(np.searchsorted(layer.pair_ptr, edges, side="right"), return_inverse=True)
+            plays, known = np.bincount(pair, now), np.bincount(pair, before)
+            if (plays - known > np.maximum(known, FEW)).any():
+                return True
+        return False
 
     # --- as arrays, for checkpoints ---------------------------------------------------------------------
 
