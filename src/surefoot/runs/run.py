@@ -39,7 +39,7 @@ class Run:
         >>> int(run.violations.sum()), round(run.best_value, 2), round(run.last_value, 2)
         (0, 2.54, 2.45)
         >>> f"{run.gap_closed:.0%} of the gap from the fallback to the best safe policy"
-        '86% of the gap from the fallback to the best safe policy'
+        '94% of the gap from the fallback to the best safe policy'
         >>> path = run.save("ledger")  # a directory; sf.Ledger.load reads it
     """
 
