@@ -82,20 +82,19 @@ class OfPlayed(NamedTuple):
         return OfPlayed(self.pair / most, self.triplet / most)
 
 
-def of_played(layer: Layer, played: Played, rows: IntArray, score: FloatArray) -> OfPlayed:
-    """From the scores of some rows (n,): what is expected of triplets, or the largest of the pair's own rows."""
+def of_played(layer: Layer, played: Played, rows: IntArray, score: FloatArray) -> tuple[OfPlayed, float]:
+    """From the scores of some rows (n,), rising: what is expected of the triplets of pairs that were played, or the
+    largest of a pair's own rows; and the largest score of the others."""
+    own, ptr = (played.edges, played.ptr) if layer.per_triplet else segments(layer.row_ptr, played.pairs)
+    place, found, others = np.searchsorted(rows, own), np.zeros(len(own)), score
+    has = place < len(rows)
+    has[has] = rows[place[has]] == own[has]
+    if has.any():
+        found[has], others = score[place[has]], score.copy()
+        others[place[has]] = 0.0
     if layer.per_triplet:
-        triplet = looked_up(rows, score, played.edges)
-        return OfPlayed(played.expected(triplet), triplet)
-    own, ptr = segments(layer.row_ptr, played.pairs)
-    return OfPlayed(segment_max(looked_up(rows, score, own), ptr) if len(own) else np.empty(0), np.empty(0))
-
-
-def largest_unplayed(layer: Layer, played: Played, rows: IntArray, score: FloatArray) -> float:
-    """The largest score of some rows of pairs that were not played."""
-    if len(played.pairs):
-        score = score[~np.isin(layer.pairs_of_rows(rows), played.pairs)]
-    return largest([score])
+        return OfPlayed(played.expected(found), found), largest([others])
+    return OfPlayed(segment_max(found, ptr) if len(found) else found, np.empty(0)), largest([others])
 
 
 def by_pair(layer: Layer, rows: IntArray, told: FloatArray, played: IntArray, own: FloatArray) -> FloatArray:
@@ -103,16 +102,6 @@ def by_pair(layer: Layer, rows: IntArray, told: FloatArray, played: IntArray, ow
     result = largest_by_pair(layer, rows, told)
     result[played] = own
     return result
-
-
-def looked_up(rows: IntArray, values: FloatArray, wanted: IntArray) -> FloatArray:
-    """(n,) the values of the wanted rows, 0 of those that are not among ``rows`` (rising)."""
-    place = np.searchsorted(rows, wanted)
-    found = np.zeros(len(wanted))
-    has = place < len(rows)
-    has[has] = rows[place[has]] == wanted[has]
-    found[has] = values[place[has]]
-    return found
 
 
 def laid_out(n: int, rows: IntArray, values: NDArray[Any]) -> NDArray[Any]:
@@ -165,9 +154,8 @@ def shares_of(
     graph = problem.graph
     *told, last = _told_by_step(problem, reached(graph, certified.pairs), seen, least)
     steps = list(zip(graph.layers, told, played, strict=True))
-    own = [of_played(layer, seen, each.rows, each.score) for layer, each, seen in steps]
-    unplayed = (largest_unplayed(layer, seen, each.rows, each.score) for layer, each, seen in steps)
-    most = largest([last.score, *(each.pair for each in own)], *unplayed)
+    own, others = zip(*(of_played(layer, seen, each.rows, each.score) for layer, each, seen in steps), strict=True)
+    most = largest([last.score, *(each.pair for each in own)], *others)
     if not most > 0:
         return None
     rows, shares, aims = zip(*((each.rows, each.score / most, each.aim) for each in (*told, last)), strict=True)

@@ -36,7 +36,6 @@ from surefoot.plan.shares import (
     Tells,
     by_pair,
     failing_rows,
-    largest_unplayed,
     of_played,
     told_by,
 )
@@ -271,8 +270,9 @@ class Block:
         self._told, self._played, most, found = [], played, 0.0, list[OfPlayed]()
         for part, met, views, own in zip(self._parts, self._met, seen[:-1], played, strict=True):
             told = told_by(part.layer.cost_features, met, views, least)
-            most = max(most, largest_unplayed(part.layer, own, told.rows, told.score))
-            found.append(of_played(part.layer, own, told.rows, told.score))
+            mine, others = of_played(part.layer, own, told.rows, told.score)
+            most = max(most, others)
+            found.append(mine)
             self._told.append(told)
         return Scored(most, found)
 
