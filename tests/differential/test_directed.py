@@ -55,12 +55,8 @@ def play(number: int, seed: int) -> tuple[Comparison, DirectedReference]:
         if not reference.doubtful and (k % 7 == 0 or k < 3):
             compare(tables, agent.plan, reference, tally)
             tally.number("gap", agent.plan.gap, reference.gap)
-            tally.number("scale", agent.plan.targets[0], [reference.scale * v for v in _first(reference)])
+            tally.number("targets", agent.plan.targets[0], [reference.sure[0, s] for s in reference.layers[0]])
     return tally, reference
-
-
-def _first(reference: DirectedReference) -> list[float]:
-    return [reference.plan.value[0, s] for s in reference.layers[0]]
 
 
 def test_directed_exploration_agrees_with_the_reference(batch: int, seed: int) -> None:
@@ -96,7 +92,7 @@ def test_directed_exploration_in_several_families_agrees_with_the_reference(seed
             if not reference.doubtful and k in (0, 1, 4, 9):
                 compare(tables, agent.plan, reference, tally)
                 tally.number("gap", agent.plan.gap, reference.gap)
-                tally.number("scale", agent.plan.targets[0], [reference.scale * v for v in _first(reference)])
+                tally.number("targets", agent.plan.targets[0], [reference.sure[0, s] for s in reference.layers[0]])
         assert not tally.faults, (number, tally.faults[:5])
         explored += reference.directed_plans > 0
         moved += reference.moved_plans > 0

@@ -33,7 +33,7 @@ class DirectedReference(Reference):
     def __init__(self, tables: Tables, p: float, budget: float, **rest: Any) -> None:
         self.budget, self.gap, self.weight = budget, 0.0, 0.0
         self.explored, self.exploring, self.planned_episodes = 0, False, 0
-        self.scale, self.doubtful = 1.0, False
+        self.sure, self.doubtful = dict[StateKey, float](), False
         self.directed_plans = self.undirected_plans = self.moved_plans = 0
         self.spaces_aimed_at = set[int]()
         self.came, self.came_then = dict[tuple[Any, ...], int](), dict[tuple[Any, ...], int]()
@@ -56,7 +56,7 @@ class DirectedReference(Reference):
         self.doubtful |= abs(gap - 1e-9 * self.H) < 1e-12 * self.H or 1e-12 < gap < 1e-8
         gap = gap if gap > 1e-9 * self.H else 0.0
         self._remember(gap)
-        self.scale = 1.0
+        self.sure = value
         if gap > 0.0 and self._may_explore(self.episodes_ended):
             self.doubtful |= self._tied(best_play, best_q, hopeful)
             share = self._shares(plan, certified, best_play)
@@ -71,16 +71,16 @@ class DirectedReference(Reference):
                 weight = self._weigh(gap, lambda weight: explored(weight)[0][0, start] - value[0, start])
                 richer, chosen, richer_q = explored(weight)
                 self.doubtful |= self._tied(chosen, richer_q, certified) or self._tied(play, q, certified)
-                self.exploring = weight >= 8.0 or self._met(chosen) != self._met(play)
+                self.exploring = self._met(chosen) != self._met(play)
                 self.moved_plans += self.exploring
-                value, play, q, self.scale = richer, chosen, richer_q, 1.0 / (1.0 + weight)
+                value, play, q = richer, chosen, richer_q
         plan.value, plan.action, plan.q = value, play, q
         self.plans = dict.fromkeys(self.t.starts, plan)
         self.planned_at = self._log_determinants()
 
     def _weigh(self, gap: float, more: Callable[[float], float]) -> float:
         """Doubled, from the last one, while V_omega is worth too little; else halved while it is worth too much."""
-        floor, most = 1e-5 * self.episodes_ended, 1000.0 * self.H
+        floor, most = 1e-5 * self.episodes_ended, 1e6 * self.H
         weight = max(floor, self.weight or gap)
         if more(weight) < gap / 2:
             while more(weight) < gap / 2 and weight < most:
@@ -129,8 +129,8 @@ class DirectedReference(Reference):
         super().observe(h, s, a, s2, cost, features)
         if self.gap > 0.0:
             self.came[h, s, a, s2] = self.came.get((h, s, a, s2), 0) + 1
-        row = self.value_rows.pop()  # learned from V/(1 + omega)
-        self.value_rows.append(ValueRow(h, [self.scale * f for f in row.features], self.scale * row.target))
+        self.value_rows.pop()  # learned from V
+        self.value_rows.append(ValueRow(h, self._value_features(self.sure, (h, s, a)), self.sure[h + 1, s2]))
 
     # ------------------------------------------------------------------ hopeful pairs, values
 
@@ -193,14 +193,20 @@ class DirectedReference(Reference):
         return sum(self.came.get((*pair, s2), 0) for s2 in self.t.successors[pair])
 
     def _most(self, pair: PairKey, worth: dict[State, float]) -> float:
-        """The most that can be expected: every triplet as likely as it can be, the best first."""
+        """The most that can be expected: the best successors together are as likely as they can be."""
         triplets = sum(len(following) for following in self.t.successors.values())
-        n, left, total = self._plays(pair), 1.0, 0.0
-        for s2 in sorted(worth, key=worth.__getitem__, reverse=True):
-            times = self.came.get((*pair, s2), 0)
-            chance = math.e / (math.e - 1.0) * (times + math.log(triplets / self.p)) / n if n else 1.0
-            total += min(left, chance) * worth[s2]
-            left -= min(left, chance)
+        n, best = self._plays(pair), sorted(worth, key=worth.__getitem__, reverse=True)
+        total, before = 0.0, 0.0
+        for size, s2 in enumerate(best, 1):
+            times = sum(self.came.get((*pair, one), 0) for one in best[:size])
+            room = math.log(triplets * math.comb(len(best), size) / self.p)
+            chance = 1.0
+            for j in range(12 if n and size < len(best) else 0):
+                rate = 0.25**j
+                most = (rate * times + room + (j + 1) * math.log(2.0)) / ((1.0 - math.exp(-rate)) * n)
+                chance = min(chance, most)
+            total += (chance - before) * worth[s2]
+            before = chance
         return total
 
     def _allowed(self, fit: ValueFit, value: dict[StateKey, float], pair: PairKey, bonus: Bonus) -> float:

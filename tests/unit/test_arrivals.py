@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 
 import numpy as np
 import pytest
-from scipy.optimize import linprog
 
 import surefoot as sf
 from surefoot.agents import lsvi_new
 from surefoot.errors import InvalidInput
-from surefoot.estimate.arrivals import NOT_PLAYED, SURE, Arrivals, Played
+from surefoot.estimate.arrivals import NOT_PLAYED, Arrivals, Played, at_most
 from tests.alike import assert_same_run, differences, plan_record
 
 WORLD = "thermal/testing"
@@ -26,41 +24,62 @@ def counted(problem: sf.Problem, *edges: tuple[int, int]) -> Arrivals:
 
 
 def test_chances_by_hand() -> None:
-    """Two plays of a pair of three triplets: nothing is known yet. A thousand: what never came hardly ever does."""
+    """Two plays of a pair of two triplets: nothing is known yet. A thousand: what never came hardly ever does."""
     problem = sf.worlds.make(WORLD).problem
     graph = problem.graph
     log_term = math.log(sum(layer.n_edges for layer in graph.layers) / 0.05)
-    pair = int(np.diff(graph.layers[1].pair_ptr).argmax())
-    first, *others = graph.layers[1].edges_of(pair)
-    assert others
+    pair = int((np.diff(graph.layers[1].pair_ptr) == 2).argmax())
+    first, other = graph.layers[1].edges_of(pair)
     few = counted(problem, (1, first), (1, first)).played(graph, 0.05)
     assert few[0] is NOT_PLAYED
     assert few[1].pairs.tolist() == [pair]
-    assert few[1].edges.tolist() == [first, *others]
-    assert few[1].chance.tolist() == [1.0] * (1 + len(others))
-    many = counted(problem, *[(1, first)] * 999, (1, others[0])).played(graph, 0.05)[1]
-    assert many.chance[:2] == pytest.approx([1.0, SURE * (1 + log_term) / 1000])
-    assert many.chance[2:] == pytest.approx([SURE * log_term / 1000] * (len(others) - 1))
+    assert few[1].edges.tolist() == [first, other]
+    assert few[1].expected(np.array([0.0, 1.0])).tolist() == [1.0]
+    many = counted(problem, *[(1, first)] * 1000).played(graph, 0.05)[1]
+    sets = math.log(2.0)  # two sets have one triplet
+    never = (log_term + sets + math.log(2.0)) / ((1.0 - math.exp(-1.0)) * 1000)
+    assert many.expected(np.array([0.0, 1.0])) == pytest.approx([never])
+    assert many.expected(np.array([-2.0, 1.0])) == pytest.approx([3.0 * never - 2.0])
+    assert many.expected(np.array([1.0, 0.0])).tolist() == [1.0]
+    assert NOT_PLAYED.expected(np.empty(0)).tolist() == []
 
 
-def test_the_most_that_can_be_expected_is_that_of_a_linear_program(seed: int) -> None:
+def test_what_comes_half_the_time_is_expected_half_the_time() -> None:
+    """Within 1/√n, so that the steps of an episode do not multiply an error."""
+    for n in (100, 1000, 10_000, 1_000_000):
+        assert 0.5 < at_most(0.5 * n, n, 10.0) <= 0.5 + 4.0 * math.sqrt(10.0 / n)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(("share_of_bound", "holds"), [(1.0, True), (0.5, False)])
+def test_no_set_of_triplets_is_likelier_than_said_at_any_time(share_of_bound: float, holds: bool, seed: int) -> None:
+    """At p = 0.5 for each of 400 pairs; negative control: half of the bound."""
+    rng, missed = np.random.default_rng(seed), 0
+    sets, log_term = [[0], [1], [2], [0, 1], [0, 2], [1, 2]], math.log(3 / 0.5) + math.log(3)
+    for _ in range(400):
+        chances = rng.dirichlet(np.full(3, 0.3))
+        came = np.cumsum(rng.multinomial(1, chances, 300), axis=0)
+        missed += any(
+            chances[own].sum() > share_of_bound * at_most(float(came[n - 1, own].sum()), float(n), log_term)
+            for n in (1, 2, 5, 10, 20, 50, 100, 200, 300)
+            for own in sets
+        )
+    assert (missed <= 0.5 * 400) == holds
+
+
+def test_the_most_is_the_same_wherever_it_is_computed(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    sizes = rng.integers(1, 6, 40)
-    ptr = np.concatenate([[0], np.cumsum(sizes)])
-    chance = rng.uniform(0.0, 1.0, ptr[-1])
-    for a, b in itertools.pairwise(ptr):
-        chance[a + rng.integers(b - a)] = 1.0  # of some triplet nothing is known
+    ptr = np.concatenate([[0], np.cumsum(rng.integers(1, 6, 40))])
     worth = np.round(rng.normal(size=ptr[-1]), 1)  # with ties
-    played = Played(np.arange(40), ptr, np.arange(ptr[-1]), chance)
-    for a, b, found in zip(ptr, ptr[1:], played.expected(worth), strict=False):
-        best = linprog(-worth[a:b], A_eq=np.ones((1, b - a)), b_eq=[1.0], bounds=[(0.0, c) for c in chance[a:b]])
-        assert found == pytest.approx(-best.fun)
+    played = Played(np.arange(40), ptr, np.arange(ptr[-1]), rng.integers(0, 50, ptr[-1]) + 1.0, 8.0)
     whole, parts = played.expected(worth), list[float]()
-    for first, end in ((0, 7), (7, 7), (7, 40)):  # bit for bit, wherever it is computed
+    for first, end in ((0, 7), (7, 7), (7, 40)):
         triplets = slice(ptr[first], ptr[end])
         parts += played.part(slice(first, end), triplets).expected(worth[triplets]).tolist()
     assert parts == whole.tolist()
-    assert NOT_PLAYED.expected(np.empty(0)).tolist() == []
+    for a, b, found in zip(ptr, ptr[1:], whole, strict=False):
+        times, worths = played.times[a:b], worth[a:b]
+        assert (times * worths).sum() / times.sum() - 1e-12 <= found <= worths.max() + 1e-12
 
 
 def test_a_pair_counts_as_new_when_its_plays_have_doubled() -> None:

@@ -32,7 +32,7 @@ def test_the_first_plan_by_hand() -> None:
     assert plan.directed.shares.share[0].tolist() == [0.0, pytest.approx(1.0), 0.0]  # `best` may not be played
     assert [plan.q(0, "works", a) for a in ("idle", "trial", "best")] == pytest.approx([0.5, 1.2, 1.0])
     assert plan.action(0, "works") == "trial"
-    assert plan.targets[0].tolist() == pytest.approx([1.2 / 2.0])  # of what V/(1 + ω) is, transitions are learned
+    assert plan.targets[0].tolist() == [0.5]  # transitions are learned from V
     none = sf.LsviNew(problem, budget=0.0).plan
     assert (none.action(0, "works"), none.directed, none.value(0, "works")) == ("idle", None, 0.5)
 

@@ -111,7 +111,6 @@ def test_all_in_one_sweep(
     monkeypatch.setattr(plan_of_mapped, "BLOCK", 100)
     problem = irregular(seed, **kind)
     both = problem, mapped(problem.save(tmp_path / "irregular.problem"))
-    monkeypatch.setattr(lsvi_new, "HEAVY", 0.0)  # also where exploring leads to what V's policy plays
     here, there = (sf.LsviNew(each, budget=1e6) for each in both)
     assert_the_same_bits(here.plan, there.plan)
     plans = [learn(agent, 12, seed) for agent in (here, there)]

@@ -271,7 +271,6 @@ class Learner(Agent):
         if before is None:
             self._replan()
             return
-        vars(self._plan).pop("targets", None)  # as large as its values, and made again if somebody asks
         try:
             self._replan()
         except BaseException as error:

@@ -44,7 +44,7 @@ from surefoot.model.problem import Problem
 from surefoot.model.rules import check_flag
 from surefoot.plan.certify import Certified
 from surefoot.plan.confidence import cost_confidence, refuse_unusable, value_confidence
-from surefoot.plan.directed import HEAVY, Directed, Explored, InMemory, Waited, weighed
+from surefoot.plan.directed import Directed, Explored, InMemory, Waited, weighed
 from surefoot.plan.explore import bonuses, future_uncertainty, pair_uncertainty, slacks, terminal_uncertainty
 from surefoot.plan.hope import Hope, hope
 from surefoot.plan.mapped import Mapped
@@ -259,7 +259,7 @@ class LsviNew(LookAhead):
         :class:`surefoot.plan.directed.InMemory` or something with the same methods."""
         self._waited = self._waited.at(self.episodes, hoped.gap)
         self._arrivals_then = self._arrivals.flat()
-        self.traced = hoped.gap > 0 and opened is None  # at another intensity other triplets are likely
+        self.traced = hoped.gap > 0
         values, found = hoped.sure, None
         told = self._told(problem, certified, hoped, by)
         if told is not None:
@@ -269,9 +269,8 @@ class LsviNew(LookAhead):
                 return result
 
             weight, explored = weighed(problem.graph, hoped, self._waited, exploring)
-            counts = weight >= HEAVY or not explored.alike()
-            self._waited = replace(self._waited, weight=weight, exploring=counts)
-            values, found = explored.values, Directed(weight, told)  # also to learn whether what it waits for comes
+            self._waited = replace(self._waited, weight=weight, exploring=not explored.alike())
+            values, found = explored.values, Directed(weight, told)
         return Plan(problem, bounds, certified, values, known, self.replans, found, hoped, opened=opened)
 
     def _told(self, problem: Problem, certified: Certified, hoped: Hope, by: Any) -> Any:
@@ -280,7 +279,7 @@ class LsviNew(LookAhead):
         if not (hoped.gap > 0 and self._waited.may_explore(self.episodes, options.budget)):
             return None
         ridge = sorted(options.ridges)[len(options.ridges) // 2]
-        played = self._arrivals.played(problem.graph, options.failure_probability)
+        played = self._arrivals.played(self.problem.graph, options.failure_probability)
         return by.shares(problem, self.costs, certified, hoped, ridge, self._slack, useful(self.episodes), played)
 
     def _due_at(self) -> int | None:

@@ -1,8 +1,11 @@
-"""Arrivals: how often each triplet came, and so how likely it is at most (spec 5).
+"""Arrivals: how often each triplet came, and so how likely some are at most (spec 5).
 
-A triplet that came N times in n plays of its pair has a probability of at most 1.6·(N + ℓ)/n. With ℓ = log(E/p) this
-holds for all E triplets at all times with probability 1 − p (docs/regret.md, Lemma 0). Where nothing else comes it
-shrinks like 1/n, while what a regression of n rows says shrinks like 1/√n.
+If triplets of a set came N times in n plays of their pair, then for every λ > 0
+
+    P(the set)  ≤  ( λN + ℓ ) / ( (1 − e^−λ) n )
+
+with ℓ large enough to hold for all sets, times and λ = 1, ¼, … together with probability 1 − p (docs/regret.md, Lemma
+0). Where nothing else comes it shrinks like 1/n, while what a regression of n rows says shrinks like 1/√n.
 """
 
 from __future__ import annotations
@@ -17,38 +20,53 @@ from surefoot.errors import InvalidInput
 from surefoot.jit import leaf
 from surefoot.model.arrays import FloatArray, IntArray, pointer_of, segments
 from surefoot.model.graph import LayeredGraph
-from surefoot.model.layer import Layer
+from surefoot.model.layer import Layer, Rays
 
-SURE = math.e / (math.e - 1.0)  # of Lemma 0
 FEW = 16  # plays
+SHARPER = 12  # values of λ, each a quarter of the one before
 
 
 @leaf
-def _fill(ptr: IntArray, chance: FloatArray, worth: FloatArray, found: FloatArray) -> None:
-    """By pair, in this order until a probability of 1 is used up."""
+def at_most(times: float, plays: float, log_term: float) -> float:
+    """The probability of a set of triplets that came so often, at most."""
+    least, rate = 1.0, 1.0
+    for j in range(SHARPER):
+        found = (rate * times + log_term + (j + 1) * math.log(2.0)) / ((1.0 - math.exp(-rate)) * plays)
+        least, rate = min(least, found), 0.25 * rate
+    return least
+
+
+@leaf
+def _expect(ptr: IntArray, times: FloatArray, worth: FloatArray, log_term: float, found: FloatArray) -> None:
+    """By pair, whose triplets come in the order of their worth, the best first: Σ_i F_i (f_i − f_{i+1}), with F_i at
+    least the probability of the first i."""
     for pair in range(found.shape[0]):
-        left, total = 1.0, 0.0
-        for i in range(ptr[pair], ptr[pair + 1]):
-            weight = min(left, chance[i])
-            total += weight * worth[i]
-            left -= weight
+        first, end = ptr[pair], ptr[pair + 1]
+        plays, came, sets = 0.0, 0.0, 0.0
+        for i in range(first, end):
+            plays += times[i]
+        total = worth[end - 1]
+        for i in range(first, end - 1):
+            came += times[i]
+            sets += math.log((end - i) / (i - first + 1.0))  # log of how many sets have as many triplets
+            total += at_most(came, plays, log_term + sets) * (worth[i] - worth[i + 1])
         found[pair] = total
 
 
 class Played(NamedTuple):
-    """The pairs of a step that were played, and how likely each of their triplets is at most."""
+    """The pairs of a step that were played, and how often each of their triplets came."""
 
     pairs: IntArray  # (P,)  rising
     ptr: IntArray  # (P+1,)  of their triplets, among the next two
     edges: IntArray  # (F,)  all triplets of these pairs
-    chance: FloatArray  # (F,)  at most
+    times: FloatArray  # (F,)
+    log_term: float  # log(E/p), of E triplets in the graph
 
     def expected(self, worth: FloatArray) -> FloatArray:
-        """(P,) the most that can be expected where the triplets are worth so much (F,): as likely as they can be, the
-        best first."""
+        """(P,) the most that can be expected where the triplets are worth so much (F,)."""
         order = np.lexsort((-worth, np.repeat(np.arange(len(self.pairs)), np.diff(self.ptr))))
         found = np.empty(len(self.pairs))
-        _fill(self.ptr, self.chance[order], worth[order], found)
+        _expect(self.ptr, self.times[order], worth[order], self.log_term, found)
         return found
 
     def among(self, pairs: slice) -> slice:
@@ -61,10 +79,11 @@ class Played(NamedTuple):
         own = self.among(pairs)
         ptr = self.ptr[own.start : own.stop + 1]
         mine = slice(ptr[0], ptr[-1])
-        return Played(self.pairs[own] - pairs.start, ptr - ptr[0], self.edges[mine] - edges.start, self.chance[mine])
+        inside = self.pairs[own] - pairs.start, ptr - ptr[0], self.edges[mine] - edges.start
+        return Played(*inside, self.times[mine], self.log_term)
 
 
-NOT_PLAYED = Played(np.empty(0, np.int64), np.zeros(1, np.int64), np.empty(0, np.int64), np.empty(0))
+NOT_PLAYED = Played(np.empty(0, np.int64), np.zeros(1, np.int64), np.empty(0, np.int64), np.empty(0), 0.0)
 
 
 class Arrivals:
@@ -92,9 +111,10 @@ class Arrivals:
         return self._edges[h], self._times[h]
 
     def played(self, graph: LayeredGraph, failure_probability: float) -> tuple[Played, ...]:
-        """H-1: the pairs that were played in each step."""
+        """H-1: the pairs that were played in each step; no rays, at whose intensities different triplets are likely."""
         log_term = math.log(sum(layer.n_edges for layer in graph.layers) / failure_probability)
-        return tuple(_played(layer, *self.of(h), log_term) for h, layer in enumerate(graph.layers))
+        steps = zip(graph.layers, graph.rays or (None,) * len(graph.layers), strict=True)
+        return tuple(_played(layer, rays, *self.of(h), log_term) for h, (layer, rays) in enumerate(steps))
 
     def doubled(self, then: Mapping[str, IntArray], graph: LayeredGraph) -> bool:
         """Was some pair played more often since than before? ``then``: :meth:`flat` at that time. Few plays do not
@@ -134,12 +154,15 @@ class Arrivals:
             self._new[h].clear()
 
 
-def _played(layer: Layer, came: IntArray, times: IntArray, log_term: float) -> Played:
+def _played(layer: Layer, rays: Rays | None, came: IntArray, times: IntArray, log_term: float) -> Played:
+    pair = np.searchsorted(layer.pair_ptr, came, side="right") - 1
+    if rays is not None:
+        fixed = rays.center[pair] < 0
+        pair, came, times = pair[fixed], came[fixed], times[fixed]
     if not len(came):
         return NOT_PLAYED
-    pairs = np.unique(np.searchsorted(layer.pair_ptr, came, side="right") - 1)
+    pairs = np.unique(pair)
     edges, ptr = segments(layer.pair_ptr, pairs)
     counts = np.zeros(len(edges))
     counts[np.searchsorted(edges, came)] = times
-    plays = np.repeat(np.add.reduceat(counts, ptr[:-1]), np.diff(ptr))
-    return Played(pairs, ptr, edges, np.minimum(1.0, SURE * (counts + log_term) / plays))
+    return Played(pairs, ptr, edges, counts, log_term)

@@ -12,8 +12,8 @@ with the ω for which V_ω = V̄ at the start, within a factor of two. That ω i
 n units of share, a policy that earns v and collects i of them per episode costs (V̄ − v)·n/i until then; the least
 (V̄ − v)/i over all policies is the ω for which the largest v + ω·i is V̄, and the policy that attains it is best for
 r + ω · share (Dinkelbach). ω is at least ``FLOOR`` times the number of episodes. Q is not clipped at R_h, or a large
-bonus would hide the way to what lies behind it; transitions are learned from V_ω/(1 + ω), which is at most R_h anyway.
-If this is the greedy policy of V after all, and ω is below ``HEAVY``, the plan does not count as exploring.
+bonus would hide the way to what lies behind it. Transitions are learned from V all the time. If this policy is V's own
+after all, the plan does not count as exploring.
 
 **What never comes.** Where costs depend on the next state, a share belongs to a triplet, which may be unlikely. So what
 a pair tells, and how far V_ω exceeds V behind it, is expected no higher than the times allow that its triplets came
@@ -48,8 +48,7 @@ from surefoot.plan.hope import Hope, same_play
 from surefoot.plan.shares import FLOOR, OfPlayed, Shares, shares_towards
 from surefoot.plan.values import AtMost, Values, most_to_come, optimistic_values, without_q
 
-MOST = 1e3  #: of ω, per step: if this is too little for V̄, what is hoped for is hardly ever met
-HEAVY = 8.0  #: from this ω on values are mostly about information, even if they lead to the same actions
+MOST = 1e6  #: of ω, per step: if this is too little for V̄, what is hoped for is hardly ever met
 
 
 @dataclass(frozen=True)

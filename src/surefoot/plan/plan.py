@@ -99,12 +99,10 @@ class Plan:
         """H-1 of (S,): what to play without exploring: greedy by the estimates, but still certified."""
         return exploiting(self.problem.graph, self.certified_sets, self.ellipsoids)
 
-    @cached_property
+    @property
     def targets(self) -> tuple[FloatArray, ...]:
-        """H of (S,): the targets for transitions while this plan is in force, at most R_h."""
-        if self.directed is None:
-            return self.values.value
-        return tuple(value / (1.0 + self.directed.weight) for value in self.values.value)
+        """H of (S,): the targets for transitions while this plan is in force, at most R_h: V, without what explores."""
+        return self.values.value if self.directed is None else self.hope.sure.value
 
     def upper(self, h: int, s: Label, a: Label, s2: Label = ANY_SUCCESSOR) -> FloatArray:
         """(m,) upper bounds on the costs of this triplet, which hold with the promised probability.
