@@ -112,7 +112,7 @@ def test_a_hope_close_to_its_limit_hides_no_other_for_long(seed: int) -> None:
         assert not run.violations.any()
 
 
-def never(hides: bool) -> sf.World:
+def never(hides: bool, ray: bool = False) -> sf.World:
     """The fallback declares an end that never comes, and would measure there what `best` needs. In the second world
     nothing else measures that: then `trial` can at least tell about `good`."""
     actions = {
@@ -122,6 +122,8 @@ def never(hides: bool) -> sf.World:
     }
     if hides:
         actions["good"] = (0.8, [0.9, 0.0])
+    if ray:
+        actions["push"] = (0.1, [0.05, 0.0])  # which has nothing to do with it
     elsewhere = [0.0, 0.3] if hides else [0.3, 0.0]
     problem = sf.Problem.from_functions(
         horizon=2,
@@ -135,6 +137,7 @@ def never(hides: bool) -> sf.World:
         anchor=lambda h: ([1.0, 0.0, 0.0], 0.2),
         limits=sf.Limit("strain", bound=0.6, noise=0.1, norm=1.0),
         transition_norm=2.0,
+        center=(lambda h, s, a: "trial" if a == "push" else None) if ray else None,
     )
     return sf.World(problem, transition=[1.0, 0.0, 1.0], cost=[0.2, 0.3, 0.0])
 
@@ -144,18 +147,65 @@ def never(hides: bool) -> sf.World:
 def test_nobody_waits_for_a_measurement_that_never_comes(
     hides: bool, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = "good" if hides else "best"
-    for run in runs(never(hides), seed, budget=5.0):
+    found, episodes = ("good", 2 * EPISODES) if hides else ("best", EPISODES // 4)
+    for run in runs(never(hides), seed, episodes, budget=5.0):
         assert run.plan is not None
         assert run.plan.certified(0, "start", found)
-        assert (run.value[-EPISODES // 4 :] >= 0.8).mean() > 0.8
+        assert (run.value[-episodes // 4 :] >= 0.8).mean() > 0.8
         assert not run.violations.any()
     monkeypatch.setattr(sf.LsviNew, "_note", lambda *_: None)  # negative control: nobody counts what comes
     monkeypatch.setattr(sf.LsviNew, "retell", lambda *_: None)
-    for run in runs(never(hides), seed):
+    for run in runs(never(hides), seed, episodes):
         assert run.plan is not None
         assert not run.plan.certified(0, "start", found)
         assert (run.value == 0.5).all()
+
+
+@pytest.mark.statistical
+def test_a_ray_elsewhere_changes_nothing_about_it(seed: int) -> None:
+    for run in runs(never(hides=False, ray=True), seed, episodes=2000):
+        assert run.plan is not None
+        assert run.plan.certified(0, "start", "best")
+        assert not run.regret[1000:].any()
+
+
+def ladder(steps: int) -> sf.World:
+    """The fallback climbs a step with a probability of 0.6, or falls for good; at the top its own work measures what
+    `best` needs, once in hundreds of episodes. `trial` measures it at once."""
+    first = {"idle": (0.5, 0.0), "trial": (0.1, 0.3), "best": (1.0, 0.9)}
+
+    def follows(h: int, s: str, a: str) -> list[str]:
+        return ["end"] if h == steps else ["up", "hall"] if s in ("start", "up") and a == "idle" else ["hall"]
+
+    problem = sf.Problem.from_functions(
+        horizon=steps + 2,
+        start="start",
+        actions=lambda h, s: list(first) if h == 0 else ["idle"],
+        successors=follows,  # type: ignore[arg-type]
+        reward=lambda h, s, a: first[a][0] if h == 0 else 0.0,  # type: ignore[index]
+        cost_features=lambda h, s, a: [1.0, first[a][1] if h == 0 else 0.3 * (h == steps and s == "up")],  # type: ignore[index]
+        transition_features=lambda h, s, a, after: [
+            float(after == "up"),
+            float(after == "hall" and len(follows(h, s, a)) > 1),  # type: ignore[arg-type]
+            float(len(follows(h, s, a)) == 1),  # type: ignore[arg-type]
+        ],
+        fallback=lambda h, s: "idle",
+        anchor=lambda h: ([1.0, 0.0], 0.2),
+        limits=sf.Limit("strain", bound=0.6, noise=0.2, norm=1.0),
+        transition_norm=2.0,
+        stationary_costs=True,
+    )
+    return sf.World(problem, transition=[0.6, 0.4, 1.0], cost=[0.2, 0.3])
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("steps", [3, 12])
+def test_steps_in_a_row_do_not_multiply_what_is_promised(steps: int, seed: int) -> None:
+    for run in runs(ladder(steps), seed, episodes=4000):
+        assert run.plan is not None
+        assert run.plan.certified(0, "start", "best")
+        assert not run.regret[2000:].any()
+        assert not run.violations.any()
 
 
 def waiting_room(chance: float, horizon: int) -> sf.World:

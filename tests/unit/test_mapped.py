@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import surefoot as sf
-from surefoot.agents import lsvi_new
 from surefoot.errors import AssumptionBroken, InvalidInput, UnreadableFile, UnwritableFile
 from surefoot.estimate import kernels, row_bounds
 from surefoot.estimate.costs import bound_all
@@ -209,7 +208,6 @@ def test_exploring_reads_again_only_what_differs(tmp_path: Path, seed: int, monk
     monkeypatch.setattr(seals, "COPIED", 0)
     monkeypatch.setattr(row_bounds, "BLOCK", 24)
     monkeypatch.setattr(plan_of_mapped, "BLOCK", 8)
-    monkeypatch.setattr(lsvi_new, "HEAVY", 0.0)
     walk, parts = plan_of_mapped.Mapped._walk, list[int]()
 
     def noted(self: Any, layer: Any, rows: int, work: Any, states: Any = None) -> bool:
