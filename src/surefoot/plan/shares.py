@@ -68,7 +68,7 @@ class Shares:
         """ω · share of the pairs of every step (N,) and of the last states (S,)."""
         *told, last = (weight * each for each in self.told)
         steps = zip(graph.layers, self.rows, told, self.played, self.of_played, strict=False)
-        bonus = [by_pair(layer, rows, own, seen.pairs, weight * of.pair) for layer, rows, own, seen, of in steps]
+        bonus = [bonus_by_pair(layer, rows, own, seen.pairs, weight * of.pair) for layer, rows, own, seen, of in steps]
         return bonus, laid_out(self.sizes[-1], self.rows[-1], last)
 
 
@@ -97,7 +97,7 @@ def of_played(layer: Layer, played: Played, rows: IntArray, score: FloatArray) -
     return OfPlayed(segment_max(found, ptr) if len(found) else found, np.empty(0)), largest([others])
 
 
-def by_pair(layer: Layer, rows: IntArray, told: FloatArray, played: IntArray, own: FloatArray) -> FloatArray:
+def bonus_by_pair(layer: Layer, rows: IntArray, told: FloatArray, played: IntArray, own: FloatArray) -> FloatArray:
     """(N,) the largest of some rows (n,) of each pair; of those that were played (P,), what is said of them."""
     result = largest_by_pair(layer, rows, told)
     result[played] = own

@@ -372,7 +372,7 @@ class Plant(Chooser):
 
     def in_words(self, text: str) -> str:
         """A message about the plant's problem, with cells for the numbers of states and inputs by value."""
-        return words.in_words(self, text)
+        return words.by_value(self, text)
 
     def told(self, error: InvalidInput) -> InvalidInput:
         """The same error, in words."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _ROOM = "Choose another fallback, or give it room: a wider range, a smaller disturbance, finer cells."
 
 
-def in_words(plant: Plant, text: str) -> str:
+def by_value(plant: Plant, text: str) -> str:
     """A message about the plant's problem, with cells for the numbers of states and inputs by value."""
 
     def cell(match: re.Match[str]) -> str:
@@ -30,7 +30,7 @@ def in_words(plant: Plant, text: str) -> str:
 
 def told(plant: Plant, error: InvalidInput) -> InvalidInput:
     """The same error, in words. Of a forbidden cell it says where it leaves the box, or which range it meets."""
-    where, got, fix = in_words(plant, error.where), in_words(plant, error.got), error.fix
+    where, got, fix = by_value(plant, error.where), by_value(plant, error.got), error.fix
     if "forbidden" not in error.rule:
         return InvalidInput(error.rule, where=where, got=got, fix=fix)
     met = re.search(r"step (\d+), state (\d+)(?:.*action (\d+) can reach (\d+))?", f"{error.where} {error.got}")

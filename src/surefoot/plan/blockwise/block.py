@@ -34,7 +34,7 @@ from surefoot.plan.shares import (
     RowView,
     Targets,
     Tells,
-    by_pair,
+    bonus_by_pair,
     failing_rows,
     of_played,
     told_by,
@@ -280,7 +280,7 @@ class Block:
     def explore(self, h: int, value: FloatArray, low: FloatArray, asked: Exploring) -> ExploringStep:
         """One step of r + ω · share over certified pairs."""
         layer, known, told, pairs = self._parts[h].layer, self._values[h], self._told[h], self._played[h].pairs
-        bonus = by_pair(layer, told.rows, asked.weight * (told.score / asked.most), pairs, asked.bonus)
+        bonus = bonus_by_pair(layer, told.rows, asked.weight * (told.score / asked.most), pairs, asked.bonus)
         limits = limits_of(layer.n_pairs, pairs, asked.limits)
         _, best, action = step_values(layer, self._certified[h], bonus, known, asked.cap, value, limits)
         self._explored[h] = action
