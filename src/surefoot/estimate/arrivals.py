@@ -20,7 +20,7 @@ from surefoot.errors import InvalidInput
 from surefoot.jit import leaf
 from surefoot.model.arrays import FloatArray, IntArray, pointer_of, segments
 from surefoot.model.graph import LayeredGraph
-from surefoot.model.layer import Layer, Rays
+from surefoot.model.layer import Layer
 
 FEW = 16  # plays
 SHARPER = 12  # values of λ, each a quarter of the one before
@@ -111,10 +111,9 @@ class Arrivals:
         return self._edges[h], self._times[h]
 
     def played(self, graph: LayeredGraph, failure_probability: float) -> tuple[Played, ...]:
-        """H-1: the pairs that were played in each step; no rays, at whose intensities different triplets are likely."""
+        """H-1: the pairs that were played in each step; rays at whatever intensity, for which F only steers."""
         log_term = math.log(sum(layer.n_edges for layer in graph.layers) / failure_probability)
-        steps = zip(graph.layers, graph.rays or (None,) * len(graph.layers), strict=True)
-        return tuple(_played(layer, rays, *self.of(h), log_term) for h, (layer, rays) in enumerate(steps))
+        return tuple(_played(layer, *self.of(h), log_term) for h, layer in enumerate(graph.layers))
 
     def doubled(self, then: Mapping[str, IntArray], graph: LayeredGraph) -> bool:
         """Was some pair played more often since than before? ``then``: :meth:`flat` at that time. Few plays do not
@@ -154,14 +153,10 @@ class Arrivals:
             self._new[h].clear()
 
 
-def _played(layer: Layer, rays: Rays | None, came: IntArray, times: IntArray, log_term: float) -> Played:
-    pair = np.searchsorted(layer.pair_ptr, came, side="right") - 1
-    if rays is not None:
-        fixed = rays.center[pair] < 0
-        pair, came, times = pair[fixed], came[fixed], times[fixed]
+def _played(layer: Layer, came: IntArray, times: IntArray, log_term: float) -> Played:
     if not len(came):
         return NOT_PLAYED
-    pairs = np.unique(pair)
+    pairs = np.unique(np.searchsorted(layer.pair_ptr, came, side="right") - 1)
     edges, ptr = segments(layer.pair_ptr, pairs)
     counts = np.zeros(len(edges))
     counts[np.searchsorted(edges, came)] = times
