@@ -52,12 +52,12 @@ class Shares:
     @cached_property
     def share(self) -> tuple[FloatArray, ...]:
         """The same by row, (R,), last (S,)."""
-        return tuple(laid_out(n, rows, told) for n, rows, told in zip(self.sizes, self.rows, self.told, strict=True))
+        return tuple(by_row(n, rows, told) for n, rows, told in zip(self.sizes, self.rows, self.told, strict=True))
 
     @cached_property
     def aim(self) -> tuple[IntArray, ...]:
         return tuple(
-            laid_out(n, rows, aim + 1) - 1 for n, rows, aim in zip(self.sizes, self.rows, self.aimed, strict=True)
+            by_row(n, rows, aim + 1) - 1 for n, rows, aim in zip(self.sizes, self.rows, self.aimed, strict=True)
         )
 
     def all(self) -> Shares:
@@ -69,7 +69,7 @@ class Shares:
         *told, last = (weight * each for each in self.told)
         steps = zip(graph.layers, self.rows, told, self.played, self.of_played, strict=False)
         bonus = [bonus_by_pair(layer, rows, own, seen.pairs, weight * of.pair) for layer, rows, own, seen, of in steps]
-        return bonus, laid_out(self.sizes[-1], self.rows[-1], last)
+        return bonus, by_row(self.sizes[-1], self.rows[-1], last)
 
 
 class OfPlayed(NamedTuple):
@@ -104,7 +104,7 @@ def bonus_by_pair(layer: Layer, rows: IntArray, told: FloatArray, played: IntArr
     return result
 
 
-def laid_out(n: int, rows: IntArray, values: NDArray[Any]) -> NDArray[Any]:
+def by_row(n: int, rows: IntArray, values: NDArray[Any]) -> NDArray[Any]:
     """(n,) by row, 0 elsewhere."""
     every = np.zeros(n, values.dtype)
     every[rows] = values
@@ -114,7 +114,7 @@ def laid_out(n: int, rows: IntArray, values: NDArray[Any]) -> NDArray[Any]:
 def largest_by_pair(layer: Layer, rows: IntArray, values: FloatArray) -> FloatArray:
     """(N,) the largest value, at least 0, of some rows (n,) of each pair; 0 without any."""
     if 8 * len(rows) > layer.n_rows:
-        return segment_max(laid_out(layer.n_rows, rows, values), layer.row_ptr)
+        return segment_max(by_row(layer.n_rows, rows, values), layer.row_ptr)
     result = np.zeros(layer.n_pairs)
     np.maximum.at(result, layer.pairs_of_rows(rows), values)
     return result

@@ -35,7 +35,7 @@ from surefoot.plan.values import Values, most_to_come, without_q
 
 
 @dataclass(frozen=True, eq=False)
-class Told:
+class SharesOfBlocks:
     """Shares that stay with the blocks, but for those of pairs that were played."""
 
     most: float  # the largest score
@@ -93,7 +93,7 @@ class Blockwise:
         slack: FloatArray,
         least: float,
         played: tuple[Played, ...],
-    ) -> Told | None:
+    ) -> SharesOfBlocks | None:
         """As :func:`surefoot.plan.shares.shares_towards`, with the shares left where they are."""
         graph, bounds = problem.graph, hoped.bounds
         hoped_here, certified_here = (self._starts() for _ in range(2))
@@ -125,8 +125,8 @@ class Blockwise:
             assert shares is not None
             return shares
 
-        at_the_end = sharing.laid_out(graph.terminal.n_states, ends.rows, ends.score / most)
-        return Told(most, at_the_end, played, tuple(each.over(most) for each in own), every)
+        at_the_end = sharing.by_row(graph.terminal.n_states, ends.rows, ends.score / most)
+        return SharesOfBlocks(most, at_the_end, played, tuple(each.over(most) for each in own), every)
 
     def _parts_of(self, played: tuple[Played, ...], i: int) -> list[Played]:
         """What a block owns of the pairs that were played, by step."""
@@ -139,7 +139,7 @@ class Blockwise:
         certified: Certified,
         known: tuple[ValueEllipsoid, ...],
         hoped: Hope,
-        told: Told,
+        told: SharesOfBlocks,
         weight: float,
     ) -> Explored:
         """As :func:`surefoot.plan.directed.exploring_values`; blocks compare the last values that they computed."""
